@@ -1,0 +1,73 @@
+# Every target is listed by `make help`. Python 3.11 or later and make are all that must be there.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup format lint check test campaign docs lock clean
+
+BIN := .venv/bin
+STAMP := .venv/stamp
+
+# The first interpreter that is new enough; PYTHON=… on the command line chooses another.
+PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13 python3.14; do \
+	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with the locked packages and this checkout; a second run reuses it
+
+$(STAMP): pyproject.toml requirements/lock.txt
+	@if [ -z "$(PYTHON)" ]; then \
+		echo "Python 3.11 or later is needed and none was found: install it, or say make PYTHON=/path/to/python" >&2; \
+		exit 1; fi
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/lock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+format: $(STAMP) ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format --quiet .
+
+lint: $(STAMP) ## Check format, lint, types and import rules, without tests
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+check: lint ## Lint, then the fast tests; about a minute
+	$(BIN)/pytest -n 2 -m "not slow"
+
+test: lint ## Lint, then every test: what CI runs
+	$(BIN)/pytest -n 2
+
+SEEDS ?= 0:240
+OTHER_SEEDS ?= 0:20
+
+SCENARIOS := $(basename $(notdir $(wildcard src/unisono/simulation/scenarios/*.toml)))
+
+campaign: $(STAMP) ## Run 240 seeds of chaos and 20 of every other scenario; SEEDS= and OTHER_SEEDS= choose others
+	@status=0; for name in chaos $(filter-out chaos,$(SCENARIOS)); do \
+		seeds=$(OTHER_SEEDS); if [ $$name = chaos ]; then seeds=$(SEEDS); fi; \
+		echo "$(BIN)/unisono simulate $$name --seeds $$seeds"; \
+		$(BIN)/unisono simulate $$name --seeds $$seeds || status=1; done; exit $$status
+
+docs: $(STAMP) ## Write docs/settings.md from the table of settings
+	$(BIN)/python docs/generate_settings.py
+
+# The direct requirements: this package's own and those of every extra.
+DIRECT = import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	print(*project["dependencies"], *sum(project["optional-dependencies"].values(), []), sep="\n")
+
+lock: ## Write requirements/lock.txt anew, with the latest versions that pyproject.toml allows
+	$(PYTHON) -m venv --clear .venv-lock
+	$(PYTHON) -c '$(DIRECT)' > .venv-lock/direct.txt
+	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-lock/direct.txt
+	mkdir -p requirements
+	echo "# Made by make lock: every package of a development environment, at one version." > requirements/lock.txt
+	.venv-lock/bin/python -m pip freeze >> requirements/lock.txt
+	rm -rf .venv-lock
+
+clean: ## Remove the environment, caches and built files
+	rm -rf .venv .venv-lock build dist .import_linter_cache .grimp_cache .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests docs -name __pycache__ -type d -prune -exec rm -rf {} +

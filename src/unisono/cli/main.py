@@ -1,0 +1,53 @@
+"""The command `unisono`: 0 says that all went as promised, 1 that it did not, 2 that the call or its input is wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from unisono.cli.simulate import simulate
+from unisono.errors import UnisonoError
+
+MISUSE = 2
+
+app = typer.Typer(
+    name="unisono",
+    help="Reliable, ordered communication in groups of processes, and the laboratory to prove it.",
+    epilog="Example: unisono simulate chaos --seeds 0:100",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from unisono import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _unisono(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command()(simulate)
+
+
+def run(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit; what a caller got wrong is one message on stderr."""
+    try:
+        app(arguments)
+    except (UnisonoError, OSError) as error:
+        typer.echo(f"unisono: {error}", err=True)
+        sys.exit(MISUSE)

@@ -1,0 +1,173 @@
+"""`unisono simulate`: runs a scenario with one seed or many and says whether its promises held."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unisono.cli.simulation_report import (
+    Progress,
+    campaign_json,
+    echo_json,
+    failing_line,
+    show_campaign,
+    show_scenarios,
+    show_seed,
+)
+from unisono.errors import TraceError
+from unisono.simulation.campaign import Keep, SeedJob, SeedResult, judge, run_seeds, usable_cores
+from unisono.simulation.draw import draw
+from unisono.simulation.library import load
+from unisono.simulation.scenario import Scenario
+from unisono.simulation.scenario_text import write_scenario
+from unisono.trace.run_directory import is_run_directory
+
+INTERRUPTED = 130
+
+
+def simulate(
+    scenario: Annotated[
+        str | None, typer.Argument(metavar="NAME|FILE", help="A scenario by its name, or a file.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The seed; by default the scenario's own, or 0.")] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="A:B", help="Run the seeds from A up to B, without B.")] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the scenario; may be repeated."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write the trace here.")] = None,
+    keep: Annotated[Keep, typer.Option(help="Of many seeds, which traces to write.")] = Keep.FAILING,
+    listed: Annotated[bool, typer.Option("--list", help="List the scenarios that come with unisono.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print the scenario as the seed draws it, and stop.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes for many seeds; by default one for each core.")
+    ] = None,
+) -> None:
+    """Run a scenario in simulation and check every promise.
+
+    Exits with 0 when the run is as the scenario expects, with 1 when it is not, with 2 when the call or
+    the scenario is wrong.
+
+    \b
+    Examples:
+      unisono simulate quiet-lan
+      unisono simulate chaos --seeds 0:500 --out runs
+      unisono simulate chaos --seed 17 --set loss=0.05 --explain
+    """
+    if listed:
+        show_scenarios(as_json)
+        return
+    if scenario is None:
+        raise typer.BadParameter(
+            "name a scenario or a file; --list shows the scenarios there are", param_hint="NAME|FILE"
+        )
+    changed = changes or []
+    loaded = load(scenario, changed)
+    chosen = _chosen_seeds(loaded, seed, seeds)
+    if explain:
+        if len(chosen) > 1:
+            raise typer.BadParameter("explains one seed; give --seed", param_hint="--explain")
+        _explain(loaded, chosen[0], as_json)
+        return
+    replay = ["unisono", "simulate", scenario, *(part for change in changed for part in ("--set", change))]
+    if seeds is None:
+        _run_one(loaded, chosen[0], out, replay, as_json)
+    else:
+        _run_many(loaded, chosen, out, keep, jobs or usable_cores(), replay, as_json)
+
+
+def _chosen_seeds(scenario: Scenario, seed: int | None, seeds: str | None) -> range:
+    if seeds is None:
+        first = seed if seed is not None else scenario.seed or 0
+        return range(first, first + 1)
+    if seed is not None:
+        raise typer.BadParameter("give either --seed or --seeds", param_hint="--seeds")
+    match = re.fullmatch(r"(\d{1,18}):(\d{1,18})", seeds)
+    if match is None or int(match[1]) >= int(match[2]):
+        raise typer.BadParameter(f"expected A:B with A below B, such as 0:100, got {seeds!r}", param_hint="--seeds")
+    return range(int(match[1]), int(match[2]))
+
+
+def _explain(scenario: Scenario, seed: int, as_json: bool) -> None:
+    text = write_scenario(draw(scenario, seed))
+    if as_json:
+        echo_json({"scenario": scenario.name, "seed": seed, "text": text})
+    else:
+        typer.echo(text, nl=False)
+
+
+def _run_one(scenario: Scenario, seed: int, out: Path | None, replay: Sequence[str], as_json: bool) -> None:
+    if out is not None and not is_run_directory(out):
+        _refuse_what_is_there(out)
+    try:
+        results = list(run_seeds([SeedJob(scenario, seed, out)], workers=1))
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    judgement = judge(scenario, results, 1)
+    code = 0 if judgement.met else 1
+    if as_json:
+        echo_json({**campaign_json(scenario, results, judgement, lambda one: _command(replay, one)), "exit": code})
+    else:
+        show_seed(scenario, results[0], judgement, _command(replay, seed))
+    raise typer.Exit(code)
+
+
+def _run_many(
+    scenario: Scenario, seeds: range, out: Path | None, keep: Keep, workers: int, replay: Sequence[str], as_json: bool
+) -> None:
+    if out is not None:
+        _make_room_for_seeds(out)
+    jobs = [SeedJob(scenario, seed, out / f"seed-{seed}" if out else None, keep) for seed in seeds]
+    results: list[SeedResult] = []
+    interrupted = False
+    try:
+        with Progress(len(jobs)) as progress:
+            for result in run_seeds(jobs, workers):
+                results.append(result)
+                failed = result.failed(scenario.expect)
+                progress.advance(failed)
+                if failed and not as_json:
+                    typer.echo(failing_line(result, _command(replay, result.seed)))
+    except KeyboardInterrupt:
+        interrupted = True
+    judgement = judge(scenario, results, len(seeds))
+    code = INTERRUPTED if interrupted else 0 if judgement.met else 1
+    if as_json:
+        echo_json({**campaign_json(scenario, results, judgement, lambda one: _command(replay, one)), "exit": code})
+    else:
+        show_campaign(scenario, judgement, len(seeds), out)
+    raise typer.Exit(code)
+
+
+def _command(replay: Sequence[str], seed: int) -> str:
+    """What to paste to see this seed again."""
+    return shlex.join([*replay[:3], "--seed", str(seed), *replay[3:]])
+
+
+def _refuse_what_is_there(out: Path) -> None:
+    if out.is_dir() and not any(out.iterdir()):
+        return
+    if out.exists():
+        raise TraceError(f"{out} holds something that is not a run; choose another directory or empty this one")
+
+
+def _make_room_for_seeds(out: Path) -> None:
+    """Traces of an earlier campaign are removed; anything else that is there is not ours."""
+    if not out.is_dir():
+        _refuse_what_is_there(out)
+        return
+    earlier = list(out.iterdir())
+    for entry in earlier:
+        if not (re.fullmatch(r"seed-\d+", entry.name) and is_run_directory(entry)):
+            raise TraceError(f"{entry} is not the trace of a seed; choose another directory")
+    for entry in earlier:
+        shutil.rmtree(entry)

@@ -1,0 +1,278 @@
+"""The contract between engines and drivers: facts go in, effects come out, in the order in which to carry them out.
+
+An engine is a pure state machine. Time, randomness and entropy are arguments; it holds no socket, thread or
+clock. The same engine runs on a real network and in the simulator, and a replay of its recorded facts gives
+the same effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NewType, Protocol
+
+from msgspec import Struct
+
+from unisono.events import Event
+from unisono.settings import Settings
+from unisono.trace.schema import AnyRow
+from unisono.wire.messages import Packet
+
+Address = NewType("Address", str)
+"""Where datagrams go: an endpoint as the driver spells it, or the multicast address of a group."""
+
+Channel = NewType("Channel", int)
+"""A reliable FIFO stream of frames: the opener chooses a positive number, accepted ones get negative numbers."""
+
+_MULTICAST = "multicast:"
+
+
+def multicast_address(group: str) -> Address:
+    """The address that every member of a group listens on."""
+    return Address(_MULTICAST + group)
+
+
+def is_multicast(address: Address) -> bool:
+    return address.startswith(_MULTICAST)
+
+
+class Randomness(Protocol):
+    """The generator handed to an engine."""
+
+    def random(self) -> float: ...
+
+
+Entropy = Callable[[int], bytes]
+"""Unpredictable bytes, handed in: incarnations, and later keys, are made from them."""
+
+
+class DatagramReceived(Struct, frozen=True, tag=True, gc=False):
+    """A datagram came from the network. `drops` counts what the socket threw away since the last one."""
+
+    source: Address
+    destination: Address
+    hops: int
+    arrived: int
+    drops: int
+    data: bytes
+
+
+class FrameReceived(Struct, frozen=True, tag=True, gc=False):
+    """A whole frame came over a channel."""
+
+    channel: Channel
+    data: bytes
+
+
+class ChannelOpened(Struct, frozen=True, tag=True):
+    """A channel stands; `accepted` when the peer opened it."""
+
+    channel: Channel
+    peer: Address
+    accepted: bool
+
+
+class ChannelClosed(Struct, frozen=True, tag=True):
+    """The peer closed a channel after its last frame."""
+
+    channel: Channel
+
+
+class ChannelFailed(Struct, frozen=True, tag=True):
+    """A channel broke or could not be opened; frames under way may be lost."""
+
+    channel: Channel
+    reason: str
+
+
+class StorageDone(Struct, frozen=True, tag=True):
+    """A storage request succeeded; a read brings the records that were whole."""
+
+    request: int
+    records: tuple[bytes, ...] = ()
+
+
+class StorageFailed(Struct, frozen=True, tag=True):
+    """A storage request failed; what it should have written may or may not be there."""
+
+    request: int
+    reason: str
+
+
+class EventsTaken(Struct, frozen=True, tag=True, gc=False):
+    """The application took this many messages of a group, oldest first: delivery that waited for it goes on."""
+
+    group: str
+    count: int
+
+
+class Start(Struct, frozen=True, tag=True):
+    """The process comes up: the first fact of every life."""
+
+
+class Join(Struct, frozen=True, tag=True):
+    """The application joins a group, with the protocol family of that name."""
+
+    group: str
+    settings: Settings
+    protocol: str = "intergroup"
+
+
+class Leave(Struct, frozen=True, tag=True):
+    """The application leaves a group; what it sent before still reaches the others."""
+
+    group: str
+
+
+class Send(Struct, frozen=True, tag=True, gc=False):
+    """The application sends messages, together and in this order; `ticket` names the answer."""
+
+    group: str
+    ticket: int
+    messages: tuple[bytes, ...]
+
+
+class TimePassed(Struct, frozen=True, tag=True, gc=False):
+    """The deadline the engine asked for has come."""
+
+
+class PacketReceived(Struct, frozen=True, tag=True, gc=False):
+    """A datagram was opened and understood: what a node hands to the engine of its group."""
+
+    source: Address
+    hops: int
+    arrived: int
+    drops: int
+    packet: Packet
+
+
+Command = Start | Join | Leave | Send
+Fact = (
+    DatagramReceived
+    | FrameReceived
+    | ChannelOpened
+    | ChannelClosed
+    | ChannelFailed
+    | StorageDone
+    | StorageFailed
+    | EventsTaken
+    | TimePassed
+    | PacketReceived
+    | Command
+)
+
+
+class SendDatagram(Struct, frozen=True, tag=True, gc=False):
+    """Send to one endpoint or to a multicast address, at most `scope` hops far."""
+
+    to: Address
+    data: bytes
+    scope: int
+
+
+class JoinAddress(Struct, frozen=True, tag=True):
+    """Listen on a multicast address."""
+
+    address: Address
+
+
+class LeaveAddress(Struct, frozen=True, tag=True):
+    """Listen on a multicast address no longer."""
+
+    address: Address
+
+
+class Listen(Struct, frozen=True, tag=True):
+    """Accept channels on this process's own endpoint."""
+
+
+class OpenChannel(Struct, frozen=True, tag=True):
+    """Open a channel; the answer is ChannelOpened or ChannelFailed."""
+
+    channel: Channel
+    to: Address
+
+
+class CloseChannel(Struct, frozen=True, tag=True):
+    """Close a channel after the frames sent so far."""
+
+    channel: Channel
+
+
+class SendFrame(Struct, frozen=True, tag=True, gc=False):
+    """Send a frame: whole, once and in order while the channel stands."""
+
+    channel: Channel
+    data: bytes
+
+
+class AppendLog(Struct, frozen=True, tag=True):
+    """Add a record to a log; it may be lost in a crash until the log is synced."""
+
+    log: str
+    request: int
+    record: bytes
+
+
+class SyncLog(Struct, frozen=True, tag=True):
+    """Make the records of a log durable."""
+
+    log: str
+    request: int
+
+
+class ReadLog(Struct, frozen=True, tag=True):
+    """Read a log from its beginning."""
+
+    log: str
+    request: int
+
+
+class Deliver(Struct, frozen=True, tag=True, gc=False):
+    """Hand events to the application, in this order. Every Message among them becomes a DELIVER row."""
+
+    group: str
+    service: str
+    stretch: int
+    events: tuple[Event, ...]
+
+
+class Note(Struct, frozen=True, tag=True, gc=False):
+    """Count a named reason: why something was refused, dropped or given up."""
+
+    reason: str
+
+
+class Record(Struct, frozen=True, tag=True):
+    """Write a trace row; the driver adds who, where and when."""
+
+    row: AnyRow
+
+
+Effect = (
+    SendDatagram
+    | JoinAddress
+    | LeaveAddress
+    | Listen
+    | OpenChannel
+    | CloseChannel
+    | SendFrame
+    | AppendLog
+    | SyncLog
+    | ReadLog
+    | Deliver
+    | Note
+    | Record
+)
+
+
+class Engine(Protocol):
+    """One way in, one way out, and the time at which it next wants to be called.
+
+    `now` is monotonic nanoseconds, for deadlines; `wall` is the wall clock in nanoseconds, for the Lamport clock
+    alone. An engine never raises for what a peer sent. Its state can be copied (`copy.deepcopy`) and has a
+    canonical fingerprint (`unisono.fingerprint`).
+    """
+
+    def handle(self, fact: Fact, now: int, wall: int) -> list[Effect]: ...
+
+    def deadline(self) -> int | None: ...

@@ -1,0 +1,43 @@
+"""What a caller can get wrong, and what to do about it.
+
+UnisonoError
+ ├─ SettingError     a setting has an unknown name or an impossible value
+ ├─ ScenarioError    a scenario file cannot be run as it stands
+ └─ TraceError       a trace cannot be read or written
+"""
+
+from __future__ import annotations
+
+
+class UnisonoError(Exception):
+    """The base of every error this library raises on purpose."""
+
+
+class SettingError(UnisonoError, ValueError):
+    """A setting has an unknown name or an impossible value."""
+
+    def __init__(self, name: str, expected: str) -> None:
+        super().__init__(f"{name}: {expected}")
+        self.name = name
+        self.expected = expected
+
+
+class ScenarioError(UnisonoError, ValueError):
+    """A scenario cannot be run as it stands: the key, the line where it is known, and what was expected."""
+
+    def __init__(self, path: str, expected: str, line: int | None = None, file: str | None = None) -> None:
+        super().__init__(path, expected, line, file)
+        self.path = path
+        self.expected = expected
+        self.line = line
+        self.file = file
+
+    def __str__(self) -> str:
+        place = self.file or "scenario"
+        if self.line is not None:
+            place += f":{self.line}"
+        return f"{place}: {self.path}: {self.expected}" if self.path else f"{place}: {self.expected}"
+
+
+class TraceError(UnisonoError):
+    """A trace cannot be read or written."""

@@ -1,0 +1,75 @@
+"""What an application receives from a group, in the order in which it happened."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from unisono.identity import ProcessId, StartPoint, ViewId
+
+
+class ViewReason(StrEnum):
+    """Why a view differs from the one before."""
+
+    JOINED = "joined"
+    ACTIVATED = "activated"
+    LEFT = "left"
+    LEFT_BEHIND = "left behind"
+    SILENT = "silent"
+    RESTARTED = "restarted"
+    TOO_LARGE = "message too large"
+
+
+class Message(Struct, frozen=True, gc=False):
+    """One application message, delivered."""
+
+    source: ProcessId
+    sequence: int
+    number: int
+    timestamp: int
+    data: bytes
+    view: ViewId | None
+    index: int
+
+
+class View(Struct, frozen=True):
+    """From here on these are the sources; under source order every receiver has views of its own (000 1.3.2)."""
+
+    id: ViewId
+    previous: ViewId | None
+    members: tuple[ProcessId, ...]
+    start: tuple[StartPoint, ...]
+    reasons: tuple[tuple[ProcessId, ViewReason], ...]
+
+
+class LeftBehind(Struct, frozen=True):
+    """A source no longer waits for this receiver: messages up to the next activation of it are lost here."""
+
+    source: ProcessId
+
+
+class SourceUnavailable(Struct, frozen=True):
+    """A source did not answer the activation handshake."""
+
+    source: ProcessId
+
+
+class SendAccepted(Struct, frozen=True):
+    """The messages of one send command have left this process."""
+
+    ticket: int
+
+
+class SendRefused(Struct, frozen=True):
+    """The messages of one send command were not taken, none of them."""
+
+    ticket: int
+    reason: str
+
+
+class Left(Struct, frozen=True):
+    """This process is out of the group; no event follows."""
+
+
+Event = Message | View | LeftBehind | SourceUnavailable | SendAccepted | SendRefused | Left

@@ -1,0 +1,94 @@
+"""Who still needs what this process sent: the receivers that activated it as a source.
+
+What every one of them has received is stable. A receiver is counted from its grant on, so that nothing it was
+promised can become stable without it; it stops counting only when it says so, or when patience with it ends.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from unisono.engine import Address
+from unisono.identity import ProcessId
+
+LISTENER_LIMIT = 10_000
+
+
+class Listener:
+    """One receiver: since which activation, from which point, and how far it is."""
+
+    __slots__ = ("address", "attempt", "heard", "number", "progressed", "received", "sequence")
+
+    def __init__(self, address: Address, attempt: int, sequence: int, number: int, now: int) -> None:
+        self.address = address
+        self.attempt = attempt
+        self.sequence = sequence
+        self.number = number
+        self.received = sequence - 1
+        self.heard = now
+        self.progressed = now
+
+
+class Standing(Enum):
+    """How a message of a receiver relates to its activation here."""
+
+    COUNTED = auto()
+    STALE = auto()
+    UNKNOWN = auto()
+
+
+class Audience:
+    """The receivers that count, in the order in which they came."""
+
+    __slots__ = ("_listeners",)
+
+    def __init__(self) -> None:
+        self._listeners: dict[ProcessId, Listener] = {}
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    def get(self, receiver: ProcessId) -> Listener | None:
+        return self._listeners.get(receiver)
+
+    def admit(self, receiver: ProcessId, listener: Listener) -> None:
+        self._listeners[receiver] = listener
+
+    def drop(self, receiver: ProcessId) -> None:
+        self._listeners.pop(receiver, None)
+
+    def standing(self, receiver: ProcessId, attempt: int, point: int) -> Standing:
+        """`point` is the first sequence the receiver says it lacks: below its grant, it follows another one."""
+        listener = self._listeners.get(receiver)
+        if listener is None or (listener.attempt == attempt and point < listener.sequence):
+            return Standing.UNKNOWN
+        return Standing.COUNTED if listener.attempt == attempt else Standing.STALE
+
+    def on_progress(self, receiver: ProcessId, received: int, now: int) -> None:
+        listener = self._listeners[receiver]
+        listener.heard = now
+        if received > listener.received:
+            listener.received = received
+            listener.progressed = now
+
+    def stable(self, last_sent: int) -> int:
+        """Everything up to here has been received by all who count."""
+        return min((listener.received for listener in self._listeners.values()), default=last_sent)
+
+    def silent(self, now: int, patience: int) -> list[ProcessId]:
+        return [receiver for receiver, listener in self._listeners.items() if now - listener.heard >= patience]
+
+    def holding_back(self, now: int, patience: int, blocked_since: int, last_sent: int) -> list[ProcessId]:
+        """Those whom a full window has been waiting for, without any progress of theirs, for all of patience."""
+        stable = self.stable(last_sent)
+        return [
+            receiver
+            for receiver, listener in self._listeners.items()
+            if listener.received == stable and now - max(listener.progressed, blocked_since) >= patience
+        ]
+
+    def forgive(self, gap: int) -> None:
+        """This process was stopped for `gap`: the receivers could not be heard in that time."""
+        for listener in self._listeners.values():
+            listener.heard += gap
+            listener.progressed += gap

@@ -1,0 +1,87 @@
+"""What the application gets: messages that are in order, and the views they belong to.
+
+Under source order a view is this receiver's own set of active sources (000 1.3.2); nobody else need agree with it.
+Delivery waits while the application leaves too many messages untaken.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from unisono.clock import LamportClock
+from unisono.events import Message, View, ViewReason
+from unisono.identity import ProcessId, StartPoint, ViewId
+from unisono.intergroup.sending import OwnMessage
+from unisono.reliable.step import Place, Step
+
+
+class Delivery:
+    """Hands messages and views to the application of one process in one group."""
+
+    __slots__ = (
+        "_clock",
+        "_event_limit",
+        "_index",
+        "_own",
+        "_place",
+        "_process",
+        "untaken",
+        "untaken_high_water",
+        "view",
+        "view_count",
+    )
+
+    def __init__(
+        self, process: ProcessId, place: Place, clock: LamportClock, event_limit: int, view_count: int
+    ) -> None:
+        self._process = process
+        self._place = place
+        self._clock = clock
+        self._event_limit = event_limit
+        self._own: deque[OwnMessage] = deque()
+        self._index = 0
+        self.untaken = 0
+        self.untaken_high_water = 0
+        self.view: View | None = None
+        self.view_count = view_count
+
+    @property
+    def has_room(self) -> bool:
+        return self.untaken < self._event_limit
+
+    @property
+    def oldest_own(self) -> OwnMessage | None:
+        """The oldest message of this process that its own application has not got yet."""
+        return self._own[0] if self._own else None
+
+    def on_taken(self, count: int) -> None:
+        self.untaken = max(0, self.untaken - count)
+
+    def message(self, step: Step, source: ProcessId, sequence: int, number: int, timestamp: int, data: bytes) -> None:
+        view = self.view.id if self.view else None
+        step.deliver(Message(source, sequence, number, timestamp, data, view, self._index))
+        self._index += 1
+        self.untaken += 1
+        self.untaken_high_water = max(self.untaken_high_water, self.untaken)
+
+    def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
+        """A process receives its own messages too (000 4.1), as fast as its application takes them."""
+        self._own.extend(messages)
+        while self._own and self.has_room:
+            own = self._own.popleft()
+            self.message(step, self._process, own.sequence, own.number, own.timestamp, own.payload)
+
+    def drop_own(self) -> None:
+        """This process is leaving: its application gets nothing more."""
+        self._own.clear()
+
+    def install(self, step: Step, start: Sequence[StartPoint], reasons: Sequence[tuple[ProcessId, ViewReason]]) -> None:
+        """From here on, messages come from these sources, each from its start point on."""
+        self.view_count += 1
+        previous = self.view.id if self.view else None
+        identifier = ViewId(self._clock.tick(step.wall), self._process, self.view_count)
+        self.view = View(identifier, previous, tuple(point.source for point in start), tuple(start), tuple(reasons))
+        self._index = 0
+        self._place.view = str(identifier)
+        step.deliver(self.view)

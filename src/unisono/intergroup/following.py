@@ -1,0 +1,290 @@
+"""The receiver's half: which sources this process follows, and what has come of each.
+
+A source that is heard and wanted is activated by the handshake of 000 4.7.1, followed until it leaves, restarts, falls
+silent or leaves this receiver behind, and then followed again from a new activation point, with a view for each change.
+"""
+
+from __future__ import annotations
+
+from unisono.engine import Address
+from unisono.events import LeftBehind, SourceUnavailable, ViewReason
+from unisono.identity import ProcessId, StartPoint
+from unisono.intergroup.activation import Activation
+from unisono.intergroup.context import Context, repair_row
+from unisono.intergroup.delivery import Delivery
+from unisono.intergroup.reasons import Reason
+from unisono.intergroup.sending import Sending
+from unisono.intergroup.stream import Stream
+from unisono.reliable.fragments import TooLarge
+from unisono.reliable.step import Step
+from unisono.reliable.windows import Offer
+from unisono.wire.messages import (
+    LEAVE,
+    RANGE_LIMIT,
+    ActivationGrant,
+    ActivationRequest,
+    DataPacket,
+    Deactivation,
+    KeepAlive,
+    LeftBehindNotice,
+    RepairRequest,
+    ReportEntry,
+)
+
+DEPARTED_LIMIT = 1024
+"""How many sources that left are remembered, so that their last packets do not bring them back."""
+
+
+class Following:
+    """This process as a receiver under source order."""
+
+    __slots__ = (
+        "_activations",
+        "_context",
+        "_delivery",
+        "_departed",
+        "_followed",
+        "_reported_at",
+        "_sending",
+        "attempts",
+        "streams",
+    )
+
+    def __init__(self, context: Context, sending: Sending, delivery: Delivery, attempts: int) -> None:
+        self._context = context
+        self._sending = sending
+        self._delivery = delivery
+        self.attempts = attempts
+        self.streams: dict[ProcessId, Stream] = {}
+        self._activations: dict[ProcessId, Activation] = {}
+        self._departed: dict[ProcessId, tuple[int, int]] = {}
+        self._followed: dict[ProcessId, None] = {}
+        self._reported_at = 0
+
+    def join(self, step: Step) -> None:
+        """The first view: this process alone, where it listens to itself."""
+        itself = self._context.process
+        self._install(step, [(itself, ViewReason.JOINED)] if self._context.wants(itself.name) else [])
+
+    def leave(self, step: Step) -> None:
+        """Follow nobody any more, and keep nobody waiting."""
+        for source, stream in self.streams.items():
+            self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
+        self.streams.clear()
+        self._activations.clear()
+        for name in ("activation", "report", "request"):
+            self._context.deadlines.clear(name)
+
+    def consider(self, step: Step, source: ProcessId, address: Address) -> None:
+        """Begin to follow a source that was heard, if it is wanted and not followed yet."""
+        if source in self.streams or source in self._activations or source in self._departed:
+            return
+        settings = self._context.settings
+        if not self._context.wants(source.name) or (source in self._followed and not settings.rejoin):
+            return
+        self.attempts += 1
+        self._activations[source] = Activation(address, self.attempts, step.now)
+        self._context.deadlines.advance("activation", step.now)
+
+    def forget(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
+        """A source is gone without a farewell."""
+        if source in self.streams:
+            step.mark("source-silent" if reason is ViewReason.SILENT else "source-restarted")
+            self._unfollow(step, source, reason)
+        self._activations.pop(source, None)
+        self._departed.pop(source, None)
+
+    def on_data(self, step: Step, packet: DataPacket, address: Address) -> None:
+        if self._welcome_back(step, packet.source, packet.messages[-1].sequence):
+            self.consider(step, packet.source, address)
+        stream = self.streams.get(packet.source)
+        if stream is None:
+            step.note(Reason.NOT_ACTIVE)
+            return
+        stream.address = address
+        self._take_in(step, stream, packet)
+
+    def on_repair(self, step: Step, packet: DataPacket) -> None:
+        stream = self.streams.get(packet.source)
+        if stream is None:
+            step.note(Reason.NOT_ACTIVE)
+            return
+        step.mark("gap-filled" if self._take_in(step, stream, packet) else "repair-unneeded")
+
+    def on_keep_alive(self, step: Step, source: ProcessId, address: Address, message: KeepAlive) -> None:
+        departed = self._departed.get(source)
+        if departed is not None and not self._welcome_back(step, source, message.sequence):
+            self._context.tell(step, address, Deactivation(source, departed[0]))
+            return
+        self.consider(step, source, address)
+        stream = self.streams.get(source)
+        if stream is not None and stream.on_announced(message.sequence, self._request_due(step)):
+            step.mark("gap-at-the-end")
+            self._schedule_request(stream)
+
+    def on_activation_grant(self, step: Step, source: ProcessId, address: Address, message: ActivationGrant) -> None:
+        activation = self._activations.get(source)
+        if activation is None or activation.resting or activation.attempt != message.attempt:
+            step.note(Reason.GRANT_UNASKED)
+            return
+        if not self._context.keys.accept(message.extension):
+            step.note(Reason.KEYS_REFUSED)
+            return
+        del self._activations[source]
+        self._followed[source] = None
+        settings = self._context.settings
+        self.streams[source] = Stream(source, address, message.attempt, message.sequence, message.number, settings)
+        self._install(step, [(source, ViewReason.ACTIVATED)])
+        self._context.deadlines.advance("report", step.now)
+
+    def on_left_behind(self, step: Step, source: ProcessId, message: LeftBehindNotice) -> None:
+        stream = self.streams.get(source)
+        if stream is None or stream.attempt != message.attempt:
+            step.note(Reason.ATTEMPT_STALE)
+            return
+        step.mark("told-left-behind")
+        step.deliver(LeftBehind(source))
+        self._unfollow(step, source, ViewReason.LEFT_BEHIND)
+
+    def drain(self, step: Step) -> None:
+        """The application has room again: deliver what waits for it."""
+        for stream in list(self.streams.values()):
+            self._drain(step, stream)
+
+    def activate(self, step: Step) -> None:
+        """Ask for what was not granted yet, give up what was asked for too often."""
+        settings = self._context.settings
+        for source, activation in list(self._activations.items()):
+            if activation.due > step.now:
+                continue
+            if activation.resting:
+                del self._activations[source]
+                continue
+            if activation.tries == settings.activation_tries:
+                step.mark("activation-given-up")
+                step.deliver(SourceUnavailable(source))
+                activation.become_resting(step.now + settings.activation_interval * settings.activation_tries)
+                continue
+            if activation.tries:
+                step.mark("activation-asked-again")
+            activation.tries += 1
+            activation.due = step.now + self._context.spread(settings.activation_interval)
+            request = ActivationRequest(source, activation.attempt, self._context.keys.contribution())
+            self._context.tell(step, activation.address, request)
+        due = min((activation.due for activation in self._activations.values()), default=None)
+        if due is not None:
+            self._context.deadlines.set("activation", due)
+
+    def request_repairs(self, step: Step) -> None:
+        settings = self._context.settings
+        interval = max(2 * settings.request_delay, settings.keep_alive // 8)
+        for source, stream in self.streams.items():
+            ranges, again = stream.tickets.ask(step.now, interval, settings.request_limit, RANGE_LIMIT)
+            if ranges:
+                if again:
+                    step.mark("repair-asked-again")
+                for low, high in ranges:
+                    step.record(repair_row("RTR", source, low, high))
+                self._context.tell(step, stream.address, RepairRequest(source, stream.attempt, tuple(ranges)))
+            self._schedule_request(stream)
+
+    def report(self, step: Step) -> None:
+        """Say what has come, of every source: it opens the senders' windows (000 3.5, 4.4)."""
+        if not self.streams:
+            return
+        entries = []
+        for source, stream in self.streams.items():
+            stream.unreported_bytes = 0
+            entries.append(ReportEntry(source, stream.attempt, stream.window.contiguous))
+        self._reported_at = step.now
+        self._context.broadcast(step, list(self._context.writer.reports(entries)))
+        settings = self._context.settings
+        heartbeat = max(settings.report_interval, min(settings.patience // 5, 5 * settings.keep_alive))
+        self._context.deadlines.set("report", step.now + heartbeat)
+
+    def _take_in(self, step: Step, stream: Stream, packet: DataPacket) -> bool:
+        """Put messages into the stream's window and deliver what is in order; True when one had been missing."""
+        if stream.on_announced(packet.messages[0].sequence - 1, self._request_due(step)):
+            step.mark("gap")
+        filled = False
+        full = False
+        for message in packet.messages:
+            offer, missing = stream.on_message(message, step.now + self._context.settings.request_limit)
+            filled = filled or (missing and offer is Offer.TAKEN)
+            full = full or offer is Offer.FULL
+        if full:
+            step.note(Reason.BUFFER_FULL)
+            step.mark("receive-buffer-full")
+        self._drain(step, stream)
+        self._schedule_request(stream)
+        self._schedule_report(step, stream)
+        return filled
+
+    def _drain(self, step: Step, stream: Stream) -> None:
+        """Deliver what is in order, as far as the application keeps up."""
+        while self._delivery.has_room:
+            message = stream.next_message()
+            if message is None:
+                return
+            if message.flags & LEAVE:
+                self._on_farewell(step, stream, message.sequence)
+                return
+            try:
+                data = stream.whole(message)
+            except TooLarge:
+                self._context.tell(step, stream.address, Deactivation(stream.source, stream.attempt))
+                self._unfollow(step, stream.source, ViewReason.TOO_LARGE)
+                return
+            if data is None:
+                continue
+            if message.count > 1:
+                step.mark("fragmented")
+            self._delivery.message(step, stream.source, message.sequence, message.number, message.timestamp, data)
+        if stream.window.waiting:
+            step.mark("application-full")
+
+    def _on_farewell(self, step: Step, stream: Stream, sequence: int) -> None:
+        step.mark("source-left")
+        self._context.tell(step, stream.address, Deactivation(stream.source, stream.attempt))
+        self._departed[stream.source] = (stream.attempt, sequence)
+        while len(self._departed) > DEPARTED_LIMIT:
+            del self._departed[next(iter(self._departed))]
+        self._unfollow(step, stream.source, ViewReason.LEFT)
+
+    def _welcome_back(self, step: Step, source: ProcessId, sequence: int) -> bool:
+        """A source that had left has sent beyond its farewell: it joined again."""
+        departed = self._departed.get(source)
+        if departed is None or sequence <= departed[1]:
+            return False
+        del self._departed[source]
+        step.mark("source-back")
+        return True
+
+    def _unfollow(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
+        del self.streams[source]
+        self._install(step, [(source, reason)])
+
+    def _install(self, step: Step, reasons: list[tuple[ProcessId, ViewReason]]) -> None:
+        start = [stream.point for stream in self.streams.values()]
+        itself = self._context.process
+        if self._context.wants(itself.name):
+            own = self._delivery.oldest_own
+            sequence = own.sequence if own else self._sending.last_sequence + 1
+            start.append(StartPoint(itself, sequence, own.number if own else self._sending.last_number + 1))
+        self._delivery.install(step, sorted(start), reasons)
+
+    def _request_due(self, step: Step) -> int:
+        return step.now + self._context.spread(self._context.settings.request_delay)
+
+    def _schedule_request(self, stream: Stream) -> None:
+        due = stream.tickets.next_due()
+        if due is not None:
+            self._context.deadlines.advance("request", due)
+
+    def _schedule_report(self, step: Step, stream: Stream) -> None:
+        """Soon after news, at once when much has come, so that the sender's window does not run dry."""
+        settings = self._context.settings
+        if stream.unreported_bytes * 4 >= settings.window_bytes:
+            self._context.deadlines.set("report", step.now)
+        else:
+            self._context.deadlines.advance("report", max(step.now, self._reported_at + settings.report_interval))

@@ -1,0 +1,38 @@
+"""How full the buffers were since they were last measured, each beside its cap (property L7)."""
+
+from __future__ import annotations
+
+from unisono.intergroup.delivery import Delivery
+from unisono.intergroup.following import Following
+from unisono.intergroup.sending import Sending
+from unisono.intergroup.unordered import Unordered
+from unisono.reliable.step import Step
+from unisono.settings import Settings
+from unisono.trace.schema import GaugeRow
+
+
+def record_gauges(
+    step: Step, settings: Settings, sending: Sending, delivery: Delivery, following: Following, unordered: Unordered
+) -> None:
+    """Write the high-water marks and begin new ones."""
+    streams = following.streams.values()
+    assembled = max((stream.assembly.high_water for stream in streams), default=0)
+    for name, value, cap in (
+        ("unstable bytes", sending.window.high_water, settings.window_bytes),
+        ("send queue bytes", sending.queue_high_water, settings.send_queue_bytes + settings.message_limit_bytes),
+        (
+            "receive buffer bytes",
+            max((stream.window.high_water for stream in streams), default=0),
+            settings.receive_buffer_bytes,
+        ),
+        ("reassembly bytes", max(assembled, unordered.scattered.high_water), settings.message_limit_bytes),
+        ("untaken messages", delivery.untaken_high_water, settings.event_limit),
+    ):
+        step.record(GaugeRow(kind="GAUGE", name=name, value=value, cap=cap))
+    sending.window.high_water = sending.window.bytes
+    sending.queue_high_water = sending.queued_bytes
+    delivery.untaken_high_water = delivery.untaken
+    unordered.scattered.high_water = unordered.scattered.bytes
+    for stream in streams:
+        stream.window.high_water = stream.window.bytes
+        stream.assembly.high_water = stream.assembly.bytes

@@ -1,0 +1,45 @@
+"""The peers of a group that were heard lately: their newest lives, and since when each is silent."""
+
+from __future__ import annotations
+
+from unisono.identity import ProcessId
+from unisono.reliable.silence import Silence
+
+PEER_LIMIT = 10_000
+
+
+class Peers:
+    """Who is there, by name. Of two lives of one name the newer counts, until it has been silent for long."""
+
+    __slots__ = ("_newest", "_silence")
+
+    def __init__(self) -> None:
+        self._newest: dict[str, ProcessId] = {}
+        self._silence = Silence()
+
+    @property
+    def full(self) -> bool:
+        return len(self._newest) >= PEER_LIMIT
+
+    def newest(self, name: str) -> ProcessId | None:
+        return self._newest.get(name)
+
+    def hear(self, peer: ProcessId, now: int) -> ProcessId | None:
+        """Note that a peer lives; its earlier life, when this is the first word of a new one."""
+        earlier = self._newest.get(peer.name)
+        self._newest[peer.name] = peer
+        self._silence.hear(peer, now)
+        if earlier is None or earlier == peer:
+            return None
+        self._silence.forget(earlier)
+        return earlier
+
+    def forget_silent(self, now: int, timeout: int) -> list[ProcessId]:
+        silent = self._silence.silent(now, timeout)
+        for peer in silent:
+            self._silence.forget(peer)
+            del self._newest[peer.name]
+        return silent
+
+    def forgive(self, gap: int) -> None:
+        self._silence.forgive(gap)

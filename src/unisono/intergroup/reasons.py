@@ -1,0 +1,27 @@
+"""Why the data path ignored, refused or gave up something: each is counted under its name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """A named reason."""
+
+    OWN_PACKET = "own packet came back"
+    OWN_NAME = "another process uses this name"
+    OLD_INCARNATION = "from an earlier life of its sender"
+    OTHER_LIFE = "meant for another life of this process"
+    NOT_ACTIVE = "data of a source that is not active"
+    NOT_MEMBER = "this process is leaving"
+    ATTEMPT_STALE = "belongs to an earlier activation"
+    GRANT_UNASKED = "a grant that was not asked for"
+    KEYS_REFUSED = "key agreement refused the extension"
+    REPORT_AHEAD = "reports what was never sent"
+    REQUEST_AHEAD = "asks for what was never sent"
+    REQUEST_STALE = "asks for what it has reported"
+    BUFFER_FULL = "came too early for the receive buffer"
+    APPLICATION_SLOW = "unordered message dropped: the application is slow"
+    TOO_MANY_LISTENERS = "no room for another receiver"
+    TOO_MANY_PEERS = "no room for another peer"
+    CLOCK_AHEAD = "timestamp too far ahead to be followed"

@@ -1,0 +1,194 @@
+"""What this process says: numbered, cut into fragments, packed into datagrams, kept until stable.
+
+A message takes consecutive sequence numbers and is named by its last one. Sending stops while the window is full,
+and what waits is sent in order when it opens.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from unisono.events import SendAccepted
+from unisono.intergroup.context import Context, repair_row
+from unisono.reliable.step import Step
+from unisono.reliable.windows import SendWindow
+from unisono.trace.schema import SendRow, body_hash
+from unisono.wire.layout import COUNT_LIMIT, FRAGMENT_HEAD, MESSAGE_HEAD
+from unisono.wire.messages import FRAGMENT, LEAVE, DataMessage, KeepAlive
+
+
+class Outgoing:
+    """A message that waits to be sent, perhaps with some of its fragments gone already."""
+
+    __slots__ = ("flags", "payload", "sent_fragments", "ticket")
+
+    def __init__(self, payload: bytes, ticket: int | None, flags: int = 0) -> None:
+        self.payload = payload
+        self.ticket = ticket
+        self.flags = flags
+        self.sent_fragments = 0
+
+
+class OwnMessage(Struct, frozen=True, gc=False):
+    """A message of this process on its way to its own application."""
+
+    sequence: int
+    number: int
+    timestamp: int
+    payload: bytes
+
+
+class Sending:
+    """The outgoing stream of one process in one group."""
+
+    __slots__ = (
+        "_context",
+        "_queue",
+        "_settings",
+        "_writer",
+        "blocked_since",
+        "last_number",
+        "last_sent_at",
+        "last_sequence",
+        "queue_high_water",
+        "queued_bytes",
+        "window",
+    )
+
+    def __init__(self, context: Context, last_sequence: int, last_number: int) -> None:
+        self._context = context
+        self._settings = context.settings
+        self._writer = context.writer
+        self._queue: deque[Outgoing] = deque()
+        self.queued_bytes = 0
+        self.queue_high_water = 0
+        self.last_sequence = last_sequence
+        self.last_number = last_number
+        self.last_sent_at = 0
+        self.window = SendWindow(context.settings.window_bytes)
+        self.blocked_since: int | None = None
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._queue)
+
+    def boundary(self) -> tuple[int, int]:
+        """The sequence and number of the first message of which nothing has been sent: where a receiver may begin."""
+        if self._queue and self._queue[0].sent_fragments:
+            head = self._queue[0]
+            left = self._fragments(head) - head.sent_fragments
+            return self.last_sequence + left + 1, self.last_number + 2
+        return self.last_sequence + 1, self.last_number + 1
+
+    def why_refuse(self, messages: Sequence[bytes]) -> str | None:
+        largest = max(map(len, messages), default=0)
+        message_limit, queue_limit = self._settings.message_limit_bytes, self._settings.send_queue_bytes
+        if largest > message_limit:
+            return f"a message of {largest} bytes is larger than message_limit_bytes ({message_limit})"
+        if self._queue and self.queued_bytes + sum(map(len, messages)) > queue_limit:
+            return f"more than send_queue_bytes ({queue_limit}) would wait; wait for earlier sends to be accepted"
+        return None
+
+    def enqueue(self, messages: Sequence[bytes], ticket: int) -> None:
+        for message in messages[:-1]:
+            self._queue.append(Outgoing(message, None))
+        if messages:
+            self._queue.append(Outgoing(messages[-1], ticket))
+        self.queued_bytes += sum(map(len, messages))
+        self.queue_high_water = max(self.queue_high_water, self.queued_bytes)
+
+    def enqueue_farewell(self) -> None:
+        self._queue.append(Outgoing(b"", None, LEAVE))
+
+    @property
+    def has_room(self) -> bool:
+        return self.window.has_room(self._settings.datagram_bytes)
+
+    def note_blocked(self, step: Step) -> None:
+        """Since when something has waited for the window."""
+        if not self._queue:
+            self.blocked_since = None
+        elif self.blocked_since is None:
+            self.blocked_since = step.now
+            step.mark("window-full")
+
+    def flush(self, step: Step) -> list[OwnMessage]:
+        """Send what the window admits; what this process itself is to deliver of it."""
+        own: list[OwnMessage] = []
+        while self._queue and self.has_room:
+            tickets: list[int] = []
+            batch = self._next_batch(step, own, tickets)
+            datagram = self._writer.data(batch)
+            self.window.retain(batch[0].sequence, batch[-1].sequence, datagram)
+            step.send(self._context.multicast, datagram, self._settings.scope)
+            self.last_sent_at = step.now
+            for ticket in tickets:
+                step.deliver(SendAccepted(ticket))
+        return own
+
+    def keep_alive(self, step: Step) -> KeepAlive:
+        """Says how far this process has sent, so that the loss of its last message is seen."""
+        self.last_sent_at = step.now
+        return KeepAlive(self.last_sequence, self._context.clock.tick(step.wall))
+
+    def release(self, step: Step, stable: int) -> None:
+        """Forget what nobody needs any more."""
+        first = self.window.first
+        released = self.window.release(stable)
+        if released is not None and first is not None:
+            step.record(repair_row("GC", self._context.process, first, released))
+
+    def _fragments(self, outgoing: Outgoing) -> int:
+        """How many sequence numbers a message takes."""
+        if len(outgoing.payload) <= self._writer.data_room - MESSAGE_HEAD.size:
+            return 1
+        return -(-len(outgoing.payload) // self._writer.fragment_room)
+
+    def _next_batch(self, step: Step, own: list[OwnMessage], tickets: list[int]) -> list[DataMessage]:
+        """The messages of one datagram, taken from the queue."""
+        batch: list[DataMessage] = []
+        left = self._writer.data_room
+        while self._queue and len(batch) < COUNT_LIMIT:
+            head = self._queue[0]
+            count = self._fragments(head)
+            index = head.sent_fragments
+            if count == 1:
+                flags, payload, size = head.flags, head.payload, MESSAGE_HEAD.size
+            else:
+                begin = index * self._writer.fragment_room
+                payload = head.payload[begin : begin + self._writer.fragment_room]
+                flags, size = FRAGMENT, MESSAGE_HEAD.size + FRAGMENT_HEAD.size
+            size += len(payload)
+            if size > left:
+                break
+            left -= size
+            self.last_sequence += 1
+            timestamp = self._context.clock.tick(step.wall)
+            batch.append(DataMessage(self.last_sequence, self.last_number + 1, timestamp, flags, index, count, payload))
+            self.queued_bytes -= len(payload)
+            head.sent_fragments += 1
+            if head.sent_fragments == count:
+                self._queue.popleft()
+                if not head.flags & LEAVE:
+                    own.append(self._complete(step, head.payload, timestamp))
+                if head.ticket is not None:
+                    tickets.append(head.ticket)
+        return batch
+
+    def _complete(self, step: Step, payload: bytes, timestamp: int) -> OwnMessage:
+        """The last piece of a message takes its place in a datagram: now it is sent."""
+        self.last_number += 1
+        step.record(
+            SendRow(
+                kind="SEND",
+                sequence=self.last_sequence,
+                number=self.last_number,
+                timestamp=timestamp,
+                size=len(payload),
+                body=body_hash(payload),
+            )
+        )
+        return OwnMessage(self.last_sequence, self.last_number, timestamp, payload)

@@ -1,0 +1,33 @@
+"""Coverage marks: hard situations by name. A campaign counts them and fails when one it lists was never reached."""
+
+from __future__ import annotations
+
+MARKS: dict[str, str] = {
+    "gap": "a receiver sees that a message is missing",
+    "gap-at-the-end": "a keep-alive shows that the last message was lost",
+    "gap-filled": "a repair closes a gap",
+    "repair-asked-again": "a repair or its request was lost and is asked for again",
+    "repair-unneeded": "a repair brings only what had come meanwhile",
+    "repair-too-late": "a receiver asks for what was already released and is told",
+    "activation-asked-again": "an activation request or its grant was lost",
+    "activation-renewed": "a source hears a new attempt of a receiver it still counts",
+    "activation-given-up": "a source does not answer and is reported as unavailable",
+    "left-behind-silent": "a source stops waiting for a silent receiver",
+    "left-behind-slow": "a source stops waiting for a receiver that holds a full window back",
+    "told-left-behind": "a receiver learns that it was left behind",
+    "source-silent": "a receiver drops a source that fell silent",
+    "source-restarted": "a receiver meets the next incarnation of a source it follows",
+    "source-left": "a source says farewell and leaves the view after its last message",
+    "source-back": "a source that had left joins again in the same life",
+    "old-incarnation": "a packet of an earlier life comes late and is dropped",
+    "woke-up": "a process finds that it was stopped and forgives the others' silence",
+    "window-full": "a sender waits for its receivers",
+    "application-full": "delivery waits for the application",
+    "receive-buffer-full": "a receiver refuses what came too early",
+    "fragmented": "a message larger than a datagram is put together again",
+    "fragments-given-up": "an unordered message is given up because a fragment is missing",
+    "clock-held": "a timestamp was too far ahead to be followed",
+    "incarnation-kept": "a process restarts with its disk and counts on",
+    "storage-failed": "the disk refuses the incarnation and the process starts all the same",
+}
+"""Every mark by name, with the situation it stands for."""

@@ -1,0 +1,220 @@
+"""A node: one life of one process, with all of its groups. The one place where engines are stacked.
+
+Itself an engine. It finds its incarnation on disk, opens every datagram that comes (what the seal or the wire
+layer refuses ends here, as a counted reason) and hands what is inside to the engine of its group.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from unisono.clock import LamportClock
+from unisono.engine import (
+    AppendLog,
+    DatagramReceived,
+    Effect,
+    Entropy,
+    EventsTaken,
+    Fact,
+    Join,
+    Leave,
+    Note,
+    PacketReceived,
+    Randomness,
+    ReadLog,
+    Record,
+    Send,
+    Start,
+    StorageDone,
+    StorageFailed,
+    SyncLog,
+    TimePassed,
+)
+from unisono.identity import ProcessId, new_incarnation
+from unisono.intergroup import IntergroupEngine, Resumption
+from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
+from unisono.settings import Settings
+from unisono.trace.schema import GaugeRow, MembershipRow
+from unisono.wire.layout import group_number
+from unisono.wire.reading import group_of, read_datagram
+from unisono.wire.refusals import Refusal
+
+INCARNATION_LOG = "incarnation"
+_READ, _APPEND, _SYNC = 1, 2, 3
+
+
+class Phase(Enum):
+    """How far a life has come."""
+
+    NEW = auto()
+    READING = auto()
+    WRITING = auto()
+    RUNNING = auto()
+
+
+class Node:
+    """One process: its identity, its clock and its groups."""
+
+    __slots__ = (
+        "_clock",
+        "_entropy",
+        "_groups",
+        "_keys",
+        "_last_incarnation",
+        "_left",
+        "_marks",
+        "_name",
+        "_names",
+        "_phase",
+        "_process",
+        "_randomness",
+        "_realm",
+        "_seal",
+        "_waiting",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        randomness: Randomness,
+        entropy: Entropy,
+        realm: str = "",
+        clock_drift_limit: int = Settings().clock_drift_limit,
+        seal: Seal | None = None,
+        keys: KeyAgreement | None = None,
+    ) -> None:
+        self._name = name
+        self._randomness = randomness
+        self._entropy = entropy
+        self._realm = realm
+        self._seal = seal or NullSeal()
+        self._keys = keys or NullKeyAgreement()
+        self._clock = LamportClock(clock_drift_limit)
+        self._phase = Phase.NEW
+        self._process: ProcessId | None = None
+        self._last_incarnation = 0
+        self._marks: list[str] = []
+        self._groups: dict[int, IntergroupEngine] = {}
+        self._names: dict[str, int] = {}
+        self._left: dict[str, Resumption] = {}
+        self._waiting: list[Fact] = []
+
+    @property
+    def process(self) -> ProcessId | None:
+        """Who this is, once it is known."""
+        return self._process
+
+    def deadline(self) -> int | None:
+        deadlines = [due for engine in self._groups.values() if (due := engine.deadline()) is not None]
+        return min(deadlines, default=None)
+
+    def handle(self, fact: Fact, now: int, wall: int) -> list[Effect]:
+        if isinstance(fact, DatagramReceived):
+            return self._on_datagram(fact, now, wall)
+        if isinstance(fact, TimePassed):
+            effects: list[Effect] = []
+            for engine in self._groups.values():
+                due = engine.deadline()
+                if due is not None and due <= now:
+                    effects += engine.handle(fact, now, wall)
+            self._close_left_groups()
+            return effects
+        if isinstance(fact, Start):
+            self._phase = Phase.READING
+            return [ReadLog(INCARNATION_LOG, _READ)]
+        if isinstance(fact, StorageDone | StorageFailed):
+            return self._on_storage(fact, now, wall)
+        if isinstance(fact, Join | Leave | Send | EventsTaken):
+            return self._on_command(fact, now, wall)
+        return [Note("node: nobody here uses channels")]
+
+    def _on_datagram(self, fact: DatagramReceived, now: int, wall: int) -> list[Effect]:
+        number = group_of(fact.data)
+        engine = None if number is None else self._groups.get(number)
+        packet = read_datagram(fact.data, self._seal)
+        if isinstance(packet, Refusal):
+            return [Note(packet)]
+        if engine is None:
+            return [Note(Refusal.UNKNOWN_GROUP)]
+        inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet)
+        effects = engine.handle(inside, now, wall)
+        self._close_left_groups()
+        return effects
+
+    def _on_command(self, fact: Join | Leave | Send | EventsTaken, now: int, wall: int) -> list[Effect]:
+        if self._phase is not Phase.RUNNING:
+            self._waiting.append(fact)
+            return []
+        if isinstance(fact, Join):
+            return self._on_join(fact, now, wall)
+        number = self._names.get(fact.group)
+        if number is None:
+            return [Note("node: a command for a group this process is not in")]
+        effects = self._groups[number].handle(fact, now, wall)
+        self._close_left_groups()
+        return effects
+
+    def _on_join(self, join: Join, now: int, wall: int) -> list[Effect]:
+        assert self._process is not None, "a running node knows who it is"
+        assert join.protocol == "intergroup", f"unknown protocol {join.protocol!r}"
+        if join.group in self._names:
+            return [Note("node: already in this group")]
+        engine = IntergroupEngine(
+            join.group,
+            self._realm,
+            self._process,
+            join.settings,
+            self._clock,
+            self._randomness,
+            self._seal,
+            self._keys,
+            self._left.pop(join.group, Resumption()),
+        )
+        number = group_number(self._realm, join.group)
+        self._names[join.group] = number
+        self._groups[number] = engine
+        return engine.handle(join, now, wall)
+
+    def _close_left_groups(self) -> None:
+        """Keep of a group that was left just what a return needs."""
+        for name, number in list(self._names.items()):
+            engine = self._groups[number]
+            if engine.outside:
+                self._left[name] = engine.resumption()
+                del self._names[name], self._groups[number]
+
+    def _on_storage(self, fact: StorageDone | StorageFailed, now: int, wall: int) -> list[Effect]:
+        """Read the last incarnation, choose the next, write it down; a disk that fails does not stop the process."""
+        if isinstance(fact, StorageFailed):
+            self._marks.append("storage-failed")
+        if self._phase is Phase.READING and fact.request == _READ:
+            if isinstance(fact, StorageDone):
+                self._last_incarnation = max(map(_read_incarnation, fact.records), default=0)
+                if self._last_incarnation:
+                    self._marks.append("incarnation-kept")
+            incarnation = new_incarnation(wall, self._entropy(4), self._last_incarnation)
+            self._process = ProcessId(self._name, incarnation)
+            self._phase = Phase.WRITING
+            return [
+                AppendLog(INCARNATION_LOG, _APPEND, incarnation.to_bytes(8, "big")),
+                SyncLog(INCARNATION_LOG, _SYNC),
+            ]
+        if self._phase is Phase.WRITING and fact.request == _SYNC:
+            return self._become_running(now, wall)
+        return []
+
+    def _become_running(self, now: int, wall: int) -> list[Effect]:
+        assert self._process is not None, "the incarnation is chosen before it is written"
+        self._phase = Phase.RUNNING
+        name, incarnation = self._process
+        effects: list[Effect] = [Record(MembershipRow(kind="START", process=name, incarnation=incarnation))]
+        effects += [Record(GaugeRow(kind="MARK", name=mark, value=1)) for mark in self._marks]
+        waiting, self._waiting = self._waiting, []
+        for fact in waiting:
+            effects += self.handle(fact, now, wall)
+        return effects
+
+
+def _read_incarnation(record: bytes) -> int:
+    """An incarnation as it was written; a record of another length is none of ours."""
+    return int.from_bytes(record, "big") & ((1 << 63) - 1) if len(record) == 8 else 0

@@ -1,0 +1,120 @@
+"""Damages of deliveries: missing, repeated, out of order, or from where nothing should come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from unisono.properties.damages.damage import Rows, damage, one_of
+from unisono.properties.damages.reading import (
+    ORDERED,
+    at_time_of,
+    deliveries_in,
+    owed_until,
+    send_of,
+    spells_of,
+)
+from unisono.properties.violation import moment
+from unisono.trace.schema import DeliverRow, SendRow, ViewRow
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+@damage("A delivery in the middle of a spell is missing.", "O2")
+def removed_delivery(rows: Rows, random: Random) -> Rows | None:
+    index = one_of(random, [index for spell in spells_of(rows) for index in spell.deliveries[:-1]])
+    return None if index is None else rows[:index] + rows[index + 1 :]
+
+
+@damage("The last delivery of a source that lives to the end is missing.", "L2")
+def removed_last_delivery(rows: Rows, random: Random) -> Rows | None:
+    candidates = []
+    for spell in spells_of(rows):
+        owed = owed_until(rows, spell)
+        if owed is not None and spell.deliveries:
+            sent = send_of(rows, rows[spell.deliveries[-1]])
+            if sent is not None and moment(rows[sent]) <= owed:
+                candidates.append(spell.deliveries[-1])
+    index = one_of(random, candidates)
+    return None if index is None else rows[:index] + rows[index + 1 :]
+
+
+@damage("A message is delivered twice in a row.", "D2", "O1", "O2")
+def doubled_delivery(rows: Rows, random: Random) -> Rows | None:
+    found = one_of(random, deliveries_in(rows, ordered=True))
+    return None if found is None else [*rows[: found[0] + 1], *rows[found[0] :]]
+
+
+@damage("A message is delivered again after later ones.", "D2", "O1", "O2")
+def late_duplicate(rows: Rows, random: Random) -> Rows | None:
+    spell = one_of(random, [spell for spell in spells_of(rows) if len(spell.deliveries) > 1])
+    if spell is None:
+        return None
+    first, last = random.choice(spell.deliveries[:-1]), spell.deliveries[-1]
+    again = replace(at_time_of(rows[first], rows[last]), view=rows[last].view)
+    return [*rows[: last + 1], again, *rows[last + 1 :]]
+
+
+@damage("Two neighbours of one source change places.", "O1", "O2")
+def swapped_deliveries(rows: Rows, random: Random) -> Rows | None:
+    pairs = [pair for spell in spells_of(rows) for pair in zip(spell.deliveries, spell.deliveries[1:], strict=False)]
+    pair = one_of(random, pairs)
+    if pair is None:
+        return None
+    first, second = rows[pair[0]], rows[pair[1]]
+    rows[pair[0]] = replace(at_time_of(second, first), view=first.view)
+    rows[pair[1]] = replace(at_time_of(first, second), view=second.view)
+    return rows
+
+
+@damage("A delivery comes before the view that introduces its source.", "O2")
+def delivery_before_view(rows: Rows, random: Random) -> Rows | None:
+    spell = one_of(random, [spell for spell in spells_of(rows) if spell.deliveries])
+    if spell is None:
+        return None
+    view, delivery = spell.views[0], spell.deliveries[0]
+    early = at_time_of(rows[delivery], rows[view])
+    return [*rows[:view], early, *rows[view:delivery], *rows[delivery + 1 :]]
+
+
+@damage("A source outside the view is heard.", "O2")
+def stranger(rows: Rows, random: Random) -> Rows | None:
+    pairs: list[tuple[int, SendRow]] = []
+    for index, view in enumerate(rows):
+        if isinstance(view, ViewRow) and view.service == ORDERED:
+            inside = {(start.source, start.incarnation) for start in view.start}
+            for row in rows[:index]:
+                if (
+                    isinstance(row, SendRow)
+                    and row.group == view.group
+                    and (row.process, row.incarnation) not in inside
+                ):
+                    pairs.append((index, row))
+    pair = one_of(random, pairs)
+    if pair is None:
+        return None
+    index, sent = pair
+    view = rows[index]
+    heard = DeliverRow(
+        kind="DELIVER",
+        run=view.run,
+        group=view.group,
+        process=view.process,
+        incarnation=view.incarnation,
+        at=view.at,
+        host=view.host,
+        truth=view.truth,
+        view=view.view,
+        service=view.service,
+        source=sent.process,
+        source_incarnation=sent.incarnation,
+        sequence=sent.sequence,
+        number=sent.number,
+        timestamp=sent.timestamp,
+        size=sent.size,
+        body=sent.body,
+        index=0,
+    )
+    return [*rows[: index + 1], heard, *rows[index + 1 :]]

@@ -1,0 +1,136 @@
+"""How a damage finds its place in a trace: spells, sends, and where liveness asks for something."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from unisono.properties.damages.damage import Rows
+from unisono.properties.promises import SETTLING_NANOSECONDS
+from unisono.properties.violation import moment
+from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, MembershipRow, SendRow, Start, ViewRow
+
+ORDERED = "RSO"
+"""The service whose rows are damaged where order or views are at stake."""
+
+
+class Spell(Struct):
+    """One spell of a source at an ordered member: where its views and deliveries stand in the trace."""
+
+    member: tuple[str, str, int]
+    source: tuple[str, int]
+    views: list[int]
+    deliveries: list[int] = []
+    current: bool = False
+
+
+def spells_of(rows: Rows) -> list[Spell]:
+    spells: list[Spell] = []
+    views: dict[tuple[str, str, int], dict[tuple[str, int], Spell]] = {}
+    for index, row in enumerate(rows):
+        if row.service != ORDERED:
+            continue
+        member = (row.group, row.process, row.incarnation)
+        if isinstance(row, ViewRow):
+            before, views[member] = views.get(member, {}), {}
+            for start in row.start:
+                source = (start.source, start.incarnation)
+                spell = before.get(source)
+                if spell is None:
+                    spell = Spell(member, source, [])
+                    spells.append(spell)
+                spell.views.append(index)
+                views[member][source] = spell
+        elif isinstance(row, DeliverRow):
+            spell = views.get(member, {}).get((row.source, row.source_incarnation))
+            if spell is not None:
+                spell.deliveries.append(index)
+    for view in views.values():
+        for spell in view.values():
+            spell.current = True
+    return spells
+
+
+def with_start(row: AnyRow, source: tuple[str, int], step: int | None) -> ViewRow:
+    """A view with the start number of a source moved by a step, or without the source."""
+    assert isinstance(row, ViewRow)
+    start: list[Start] = []
+    for point in row.start:
+        if (point.source, point.incarnation) != source:
+            start.append(point)
+        elif step is not None:
+            start.append(replace(point, number=point.number + step))
+    return replace(row, start=start)
+
+
+def at_time_of(row: AnyRow, like: AnyRow) -> AnyRow:
+    """The row at the time of another row of its process."""
+    return replace(row, truth=like.truth, at=like.at)
+
+
+def deliveries_in(rows: Rows, ordered: bool = False) -> list[tuple[int, DeliverRow]]:
+    return [
+        (index, row)
+        for index, row in enumerate(rows)
+        if isinstance(row, DeliverRow) and (row.service == ORDERED or not ordered)
+    ]
+
+
+def send_of(rows: Rows, delivery: AnyRow) -> int | None:
+    assert isinstance(delivery, DeliverRow)
+    wanted = (delivery.group, delivery.source, delivery.source_incarnation, delivery.number)
+    for index, row in enumerate(rows):
+        if isinstance(row, SendRow) and (row.group, row.process, row.incarnation, row.number) == wanted:
+            return index
+    return None
+
+
+def membership_row(rows: Rows, kind: str, process: tuple[str, int], group: str = "") -> MembershipRow | None:
+    for row in rows:
+        if isinstance(row, MembershipRow) and (row.kind, row.process, row.incarnation, row.group) == (
+            kind,
+            *process,
+            group,
+        ):
+            return row
+    return None
+
+
+def owed_until(rows: Rows, spell: Spell) -> int | None:
+    """When what a source sent is no longer owed to a member; None where nothing is."""
+    group, name, incarnation = spell.member
+    end = membership_row(rows, "END", (name, incarnation))
+    if end is None or not spell.current or membership_row(rows, "END", spell.source) is None:
+        return None
+    if membership_row(rows, "LEAVE", (name, incarnation), group) is not None:
+        return None
+    return moment(end) - SETTLING_NANOSECONDS
+
+
+def stretches_due(rows: Rows) -> list[tuple[int, int]]:
+    """From which row to which row progress is due without a break."""
+    load = 0
+    away: dict[str, list[bool]] = {}
+    faults: list[str] = []
+    stretches: list[tuple[int, int]] = []
+    begin: int | None = None
+    for index, row in enumerate(rows):
+        if isinstance(row, FaultRow):
+            if row.fault == "load":
+                load += 1 if row.edge == "begin" else -1
+            elif row.edge == "begin":
+                faults.extend(row.members)
+            else:
+                for name in row.members:
+                    faults.remove(name)
+        elif row.kind in ("START", "CRASH"):
+            away.setdefault(row.process, [False, False])[0] = row.kind == "CRASH"
+        elif row.kind in ("JOIN", "LEAVE"):
+            away[row.process][1] = row.kind == "LEAVE"
+        present = [name for name, reasons in away.items() if not any(reasons) and name not in faults]
+        if load > 0 and len(present) >= 2 and 2 * len(present) > len(away):
+            begin = index if begin is None else begin
+        elif begin is not None:
+            stretches.append((begin, index))
+            begin = None
+    return stretches if begin is None else [*stretches, (begin, len(rows) - 1)]

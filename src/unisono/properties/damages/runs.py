@@ -1,0 +1,91 @@
+"""Damages of a whole run: standstill, full buffers, and a source that nobody lets in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from unisono.properties.damages.damage import Rows, damage, one_of
+from unisono.properties.damages.reading import Spell, membership_row, owed_until, spells_of, stretches_due, with_start
+from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
+from unisono.properties.violation import moment
+from unisono.trace.schema import DeliverRow, FaultRow, GaugeRow, SendRow, ViewRow
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+@damage("A buffer grows above its cap.", "L7")
+def gauge_above_cap(rows: Rows, random: Random) -> Rows | None:
+    gauges = [
+        (index, row, row.cap) for index, row in enumerate(rows) if isinstance(row, GaugeRow) and row.cap is not None
+    ]
+    found = one_of(random, gauges)
+    if found is None:
+        return None
+    index, row, cap = found
+    rows[index] = replace(row, value=cap + random.randint(1, 100))
+    return rows
+
+
+@damage("Everything stands still for longer than allowed, under load.", "L6")
+def stalled(rows: Rows, random: Random) -> Rows | None:
+    index = one_of(random, [index for begin, end in stretches_due(rows) for index in range(begin, end)])
+    if index is None or not any(row.kind in ("END", "VIEW", "DELIVER", "FAULT") for row in rows[index + 1 :]):
+        return None
+    pause = STALL_LIMIT_NANOSECONDS + random.randint(1, STALL_LIMIT_NANOSECONDS)
+    later: Rows = [
+        replace(row, at=row.at + pause, truth=None if row.truth is None else row.truth + pause)
+        for row in rows[index + 1 :]
+    ]
+    return rows[: index + 1] + later
+
+
+@damage("Nothing is delivered or installed for longer than allowed, under load.", "L6")
+def silenced(rows: Rows, random: Random) -> Rows | None:
+    long = [
+        (begin, end)
+        for begin, end in stretches_due(rows)
+        if moment(rows[end]) - moment(rows[begin]) > STALL_LIMIT_NANOSECONDS
+    ]
+    stretch = one_of(random, long)
+    if stretch is None:
+        return None
+    begin, end = stretch
+    kept = [row for row in rows[begin : end + 1] if not isinstance(row, ViewRow | DeliverRow)]
+    return rows[:begin] + kept + rows[end + 1 :]
+
+
+@damage("A living source stays out of the view of a member that wants it.", "L2")
+def shut_out(rows: Rows, random: Random) -> Rows | None:
+    faults = [row for row in rows if isinstance(row, FaultRow)]
+    if not any(row.fault == "heal" for row in faults):
+        return None
+    cut_off: Counter[str] = Counter()
+    for row in faults:
+        cut_off.update(dict.fromkeys(row.members, 1 if row.edge == "begin" else -1))
+    spells = [spell for spell in spells_of(rows) if not cut_off[spell.member[1]] and not cut_off[spell.source[0]]]
+    spell = one_of(random, [spell for spell in spells if _wanted(rows, spell)])
+    if spell is None:
+        return None
+    for view in spell.views:
+        rows[view] = with_start(rows[view], spell.source, None)
+    return [row for index, row in enumerate(rows) if index not in spell.deliveries]
+
+
+def _wanted(rows: Rows, spell: Spell) -> bool:
+    """Whether the member must have the source in its last view."""
+    owed = owed_until(rows, spell)
+    group, name, incarnation = spell.member
+    join = membership_row(rows, "JOIN", (name, incarnation), group)
+    their_join = membership_row(rows, "JOIN", spell.source, group)
+    if owed is None or join is None or their_join is None or max(moment(join), moment(their_join)) > owed:
+        return False
+    if membership_row(rows, "LEAVE", spell.source, group) is not None:
+        return False
+    sends = [row for row in rows if isinstance(row, SendRow) and (row.process, row.incarnation) == spell.source]
+    if not any(row.group == group and moment(row) <= owed for row in sends):
+        return False
+    return join.reason == "all" or spell.source[0] in (join.reason or "").split(",")

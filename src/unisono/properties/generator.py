@@ -1,0 +1,358 @@
+"""Traces that keep every promise, sampled straight from the statements, with no protocol behind them.
+
+All choices come from the generator that is passed in: an equal state gives an equal trace.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from unisono.properties.population import Life, Member, Message
+from unisono.trace.schema import (
+    AnyRow,
+    DeliverRow,
+    FaultRow,
+    GaugeRow,
+    MembershipRow,
+    Reason,
+    RepairRow,
+    SendRow,
+    ViewRow,
+)
+
+if TYPE_CHECKING:
+    from random import Random
+
+SECOND = 1_000_000_000
+NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
+PACES = (SECOND // 20, SECOND // 2, 2 * SECOND)
+QUIET_LIMIT = 6 * SECOND
+LATE_PACE = SECOND // 50
+
+
+class Sampler:
+    """The run so far, and the steps that it may take next."""
+
+    def __init__(self, random: Random, names: tuple[str, ...], groups: tuple[str, ...]) -> None:
+        self.random = random
+        self.names = names
+        self.groups = groups
+        self.rows: list[AnyRow] = []
+        self.truth = random.randrange(SECOND)
+        self.pace = random.choice(PACES)
+        self.quiet_since = self.truth
+        self.outside = Life("", 0, 0)
+        self.lives: dict[str, Life] = {}
+        self.faults: list[list[str]] = []
+        self.load = False
+
+    def write(self, family: Any, kind: str, life: Life, group: str = "", **columns: Any) -> None:
+        """Append one row of a life, now."""
+        row = family(
+            kind=kind,
+            run="sampled",
+            group=group,
+            process=life.name,
+            incarnation=life.incarnation,
+            position=life.position,
+            at=self.truth + life.offset,
+            host=life.name,
+            truth=self.truth,
+            **columns,
+        )
+        life.position += 1
+        self.rows.append(row)
+        if kind == "VIEW" or (kind == "DELIVER" and row.source != row.process):
+            self.quiet_since = self.truth
+
+    def note(self, family: Any, kind: str, member: Member, **columns: Any) -> None:
+        """Append one row of a member, in its view and service."""
+        self.write(family, kind, member.life, member.group, view=member.view, service=member.service, **columns)
+
+    def advance(self, pace: int) -> None:
+        """Let time pass, with some progress in it where progress is due."""
+        if self.progress_due() and self.truth - self.quiet_since > QUIET_LIMIT:
+            members = [member for member in self.members() if member.ordered] or self.members()
+            self.install(self.random.choice(members))
+        self.truth += self.random.randrange(pace)
+        if not self.progress_due():
+            self.quiet_since = self.truth
+
+    def progress_due(self) -> bool:
+        cut_off = {name for fault in self.faults for name in fault}
+        present = [
+            name
+            for name, life in self.lives.items()
+            if life.alive and name not in cut_off and any(not member.left for member in life.members)
+        ]
+        return self.load and len(present) >= 2 and 2 * len(present) > len(self.lives)
+
+    def members(self) -> list[Member]:
+        """Every member that lives and has not left."""
+        return [member for life in self.lives.values() for member in life.members if member.active]
+
+    def one(self, candidates: list[Any]) -> Any:
+        return self.random.choice(candidates) if candidates else None
+
+    def begin(self, name: str) -> None:
+        """A process starts, or starts again, and joins some groups."""
+        before = self.lives[name].incarnation if name in self.lives else self.random.getrandbits(40)
+        life = Life(name, before + 2 + self.random.getrandbits(20), self.random.randrange(-SECOND, SECOND))
+        self.lives[name] = life
+        self.write(MembershipRow, "START", life)
+        for group in self.random.sample(self.groups, self.random.randint(1, len(self.groups))):
+            service = self.random.choices(("RSO", "UU"), (4, 1))[0]
+            wants = self.random.choices(
+                ("all", "once", ",".join(self.random.sample(self.names, min(2, len(self.names))))), (6, 1, 2)
+            )[0]
+            member = Member(life, group, service, wants)
+            life.members.append(member)
+            self.note(MembershipRow, "JOIN", member, reason=wants)
+            if member.ordered:
+                self.install(member)
+
+    def install(self, member: Member, *reasons: Reason) -> None:
+        """The member installs a view with the sources that it has now."""
+        previous, life = member.view, member.life
+        member.views += 1
+        member.index = 0
+        member.view = f"{self.truth}/{life.name}~{life.incarnation:x}/{member.views}"
+        self.note(
+            ViewRow,
+            "VIEW",
+            member,
+            start_time=self.truth,
+            leader=life.name,
+            leader_incarnation=life.incarnation,
+            leader_sequence=member.views,
+            previous=previous,
+            role="sender" if member.sent else "receiver",
+            start=[source.start_at(number) for source, number in member.due.items()],
+            reasons=list(reasons),
+        )
+
+    def activate(self, member: Member, source: Member, number: int) -> None:
+        """A spell begins: the source grants a start point and enters the view."""
+        peer = {"peer": source.life.name, "peer_incarnation": source.life.incarnation}
+        start = source.start_at(number)
+        self.note(MembershipRow, "ACTIVATE", member, **peer)
+        if source.active and self.random.random() < 0.5:
+            asker = {"peer": member.life.name, "peer_incarnation": member.life.incarnation}
+            self.note(MembershipRow, "GRANT", source, sequence=start.sequence, number=number, **asker)
+        member.due[source] = number
+        self.install(member, Reason(source.life.name, source.life.incarnation, "activated"))
+
+    def activation_point(self, member: Member, source: Member) -> int:
+        """Where a spell may begin: after all that was delivered before, up to what comes next."""
+        return self.random.randint(member.lowest.get(source, 1), len(source.sent) + 1)
+
+    def deliver(self, member: Member, source: Member, message: Message) -> None:
+        self.note(
+            DeliverRow,
+            "DELIVER",
+            member,
+            source=source.life.name,
+            source_incarnation=source.life.incarnation,
+            index=member.index,
+            **message._asdict(),
+        )
+        member.index += 1
+
+    def deliver_next(self, member: Member, source: Member) -> None:
+        number = member.due[source]
+        self.deliver(member, source, source.sent[number - 1])
+        member.due[source] = member.lowest[source] = number + 1
+
+    def send(self) -> None:
+        """A message leaves after protocol messages, in one to three fragments."""
+        member = self.one(self.members())
+        if member is not None:
+            member.sequence += self.random.randrange(3) + self.random.randint(1, 3)
+            size, body = self.random.randrange(2000), self.random.getrandbits(64)
+            message = Message(len(member.sent) + 1, member.sequence, self.truth // 1000 + len(self.rows), size, body)
+            member.sent.append(message)
+            self.note(SendRow, "SEND", member, **message._asdict())
+
+    def deliver_some(self) -> None:
+        """An ordered member delivers what is due; an unordered one whatever was ever sent, again or not."""
+        ready = [
+            (member, source, member.ordered)
+            for member in self.members()
+            for source in (member.due if member.ordered else self.sources(member))
+            if len(source.sent) >= member.due.get(source, 1)
+        ]
+        choice = self.one(ready)
+        if choice is not None:
+            member, source, ordered = choice
+            if ordered:
+                self.deliver_next(member, source)
+            else:
+                self.deliver(member, source, self.random.choice(source.sent))
+
+    def sources(self, member: Member) -> list[Member]:
+        """The members of the current lives in a member's group, itself included."""
+        return [other for life in self.lives.values() for other in life.members if other.group == member.group]
+
+    def meet(self) -> None:
+        """An ordered member takes a source into its view."""
+        pairs = [
+            (member, source)
+            for member in self.members()
+            if member.ordered
+            for source in self.sources(member)
+            if source.active and source not in member.due
+        ]
+        pair = self.one(pairs)
+        if pair is not None:
+            member, source = pair
+            self.activate(member, source, self.activation_point(member, source))
+
+    def part(self) -> None:
+        """A source drops out of a view."""
+        pair = self.one([(member, source) for member in self.members() for source in member.due])
+        if pair is not None:
+            member, source = pair
+            kind = self.random.choice(("LEFT_BEHIND", "UNAVAILABLE"))
+            self.note(MembershipRow, kind, member, peer=source.life.name, peer_incarnation=source.life.incarnation)
+            del member.due[source]
+            self.install(member, Reason(source.life.name, source.life.incarnation, kind.lower()))
+
+    def reinstall(self) -> None:
+        member = self.one([member for member in self.members() if member.ordered])
+        if member is not None:
+            self.install(member)
+
+    def appear(self) -> None:
+        name = self.one([name for name in self.names if name not in self.lives or not self.lives[name].alive])
+        if name is not None:
+            self.begin(name)
+
+    def crash(self) -> None:
+        life = self.one([life for life in self.lives.values() if life.alive])
+        if life is not None:
+            self.write(MembershipRow, "CRASH", life)
+            life.alive = False
+
+    def leave(self) -> None:
+        member = self.one(self.members())
+        if member is not None:
+            self.note(MembershipRow, "LEAVE", member)
+            member.left = True
+
+    def fault(self, edge: str, name: str, members: list[str]) -> None:
+        self.write(FaultRow, "FAULT", self.outside, fault=name, edge=edge, members=members)
+
+    def disturb(self) -> None:
+        """A partition begins or ends, or a loss that takes nobody away."""
+        if self.faults and self.random.random() < 0.6:
+            self.fault("end", "partition", self.faults.pop(self.random.randrange(len(self.faults))))
+        elif self.random.random() < 0.3:
+            self.fault("begin", "loss", [])
+        else:
+            members = self.random.sample(self.names, self.random.randint(1, 2))
+            self.faults.append(members)
+            self.fault("begin", "partition", members)
+
+    def measure(self) -> None:
+        member = self.one(self.members())
+        if member is not None:
+            cap = self.one([None, 100, 1000])
+            value = self.random.randrange(5000) if cap is None else self.random.randint(0, cap)
+            self.note(GaugeRow, "GAUGE", member, name="window_bytes", value=value, cap=cap)
+            self.note(GaugeRow, "MARK", member, name="repair_of_repair", value=1)
+
+    def repair(self) -> None:
+        member = self.one([member for member in self.members() if member.due])
+        if member is not None:
+            life = self.random.choice(list(member.due)).life
+            kind = self.random.choice(("RTR", "RTX", "GC"))
+            self.note(RepairRow, kind, member, source=life.name, source_incarnation=life.incarnation, first=1, last=2)
+
+    def pause(self) -> None:
+        """A long silence, where nothing is due; or the load stops and starts."""
+        if not self.progress_due():
+            self.truth += self.random.randrange(30 * SECOND)
+            self.quiet_since = self.truth
+        elif self.random.random() < 0.3:
+            self.set_load(False)
+        if not self.load and self.random.random() < 0.7:
+            self.set_load(True)
+
+    def set_load(self, active: bool) -> None:
+        self.load = active
+        self.fault("begin" if active else "end", "load", [])
+
+    STEPS = (
+        (send, 10),
+        (deliver_some, 16),
+        (meet, 6),
+        (part, 1),
+        (reinstall, 1),
+        (appear, 2),
+        (crash, 0.6),
+        (leave, 0.4),
+        (disturb, 1),
+        (measure, 1),
+        (repair, 1),
+        (pause, 0.6),
+    )
+
+    def step(self) -> None:
+        self.advance(self.pace)
+        self.random.choices([step for step, _ in self.STEPS], [weight for _, weight in self.STEPS])[0](self)
+
+    def settle(self) -> None:
+        """Faults end, most of them; then everybody that lives gets all that it is promised."""
+        while self.faults and self.random.random() < 0.9:
+            self.fault("end", "partition", self.faults.pop())
+        healed = self.random.random() < 0.85
+        if healed:
+            self.fault("begin", "heal", [])
+        cut_off = {name for fault in self.faults for name in fault}
+        for member in [member for member in self.members() if member.ordered]:
+            for source in self.sources(member):
+                excused = not healed or {member.life.name, source.life.name} & cut_off
+                missing = source.active and source.sent and source not in member.due
+                if missing and member.wants_source(source) and (not excused or self.random.random() < 0.5):
+                    self.activate(member, source, self.activation_point(member, source))
+            for source in [source for source in member.due if source.life.alive]:
+                while member.due[source] <= len(source.sent):
+                    self.advance(1 + self.pace // 20)
+                    self.deliver_next(member, source)
+
+    def end(self) -> None:
+        """The last moments, of which liveness asks nothing, and END at all that live."""
+        for _ in range(self.random.randrange(12)):
+            self.advance(LATE_PACE)
+            self.random.choices((Sampler.send, Sampler.deliver_some, Sampler.appear), (4, 4, 1))[0](self)
+        if self.load and self.random.random() < 0.7:
+            self.set_load(False)
+        for life in [life for life in self.lives.values() if life.alive]:
+            self.advance(LATE_PACE)
+            self.write(MembershipRow, "END", life)
+            life.alive = False
+
+
+def good_trace(
+    random: Random,
+    events: int = 30,
+    names: tuple[str, ...] = NAMES[:4],
+    groups: tuple[str, ...] = ("market",),
+    truth: bool = True,
+) -> list[AnyRow]:
+    """A valid trace of about `events` chosen steps, in global order.
+
+    Without `truth` it is a trace of a real run on one host: no global times, and local clocks that agree.
+    """
+    sampler = Sampler(random, names, groups)
+    for name in names[: random.randint(2, len(names))]:
+        sampler.begin(name)
+    sampler.set_load(True)
+    for _ in range(events):
+        sampler.step()
+    sampler.settle()
+    sampler.end()
+    if not truth:
+        for row in sampler.rows:
+            row.at, row.truth, row.host = row.truth or 0, None, "here"
+    return sampler.rows

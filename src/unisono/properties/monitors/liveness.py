@@ -1,0 +1,185 @@
+"""The monitor of multicast liveness (L2): at the end, who lives has what the living sources of its view sent."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import ClassVar
+
+from msgspec import Struct, field
+
+from unisono.properties.monitors import intervals
+from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stream
+from unisono.properties.promises import PROTOCOL, SETTLING_NANOSECONDS, exempt_services
+from unisono.properties.violation import message_name, moment, process_name
+from unisono.trace.schema import DeliverRow, FaultRow, MembershipRow, SendRow, ViewRow
+
+_L2_EXEMPT = exempt_services(PROTOCOL, "L2")
+
+
+class Sent(Struct):
+    """What one source sent to one group: numbers and times, side by side."""
+
+    numbers: list[int] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
+    first_time: int = 0
+
+    def arrange(self) -> None:
+        """Put the numbers in order, where the source did not send them so, and find the first time."""
+        self.first_time = min(self.times)
+        pairs = sorted(zip(self.numbers, self.times, strict=True))
+        self.numbers = [number for number, _ in pairs]
+        self.times = [time for _, time in pairs]
+
+
+class End(Struct, frozen=True):
+    """The end of a run at a process that lived: `clock` says which other times it can be compared with."""
+
+    position: int
+    time: int
+    clock: str | None
+
+
+class Taking(Struct):
+    """How one process takes part in one group; `spells` has the start number of each source of its view."""
+
+    service: str | None = None
+    joined: int | None = None
+    wants: str | None = None
+    left: bool = False
+    spells: dict[Source, int] = field(default_factory=dict)
+
+
+class MulticastLiveness(Monitor):
+    """L2. Keeps the numbers and times of all sends; deliveries are kept as runs."""
+
+    property_id: ClassVar[str] = "L2"
+
+    sent: dict[Member, Sent] = field(default_factory=dict)
+    delivered: dict[Stream, list[int]] = field(default_factory=dict)
+    members: dict[Member, Taking] = field(default_factory=dict)
+    ends: dict[Source, End] = field(default_factory=dict)
+    away: dict[str, int] = field(default_factory=dict)
+    healed: bool = False
+
+    def handlers(self) -> dict[str, Handler]:
+        return {
+            "SEND": self.on_send,
+            "DELIVER": self.on_deliver,
+            "VIEW": self.on_view,
+            "JOIN": self.on_join,
+            "LEAVE": self.on_leave,
+            "END": self.on_end,
+            "FAULT": self.on_fault,
+        }
+
+    def on_send(self, row: SendRow) -> None:
+        source = (row.group, row.process, row.incarnation)
+        sent = self.sent.get(source)
+        if sent is None:
+            sent = self.sent[source] = Sent()
+        sent.numbers.append(row.number)
+        sent.times.append(moment(row))
+
+    def on_deliver(self, row: DeliverRow) -> None:
+        if row.service in _L2_EXEMPT:
+            return
+        stream = (row.group, row.process, row.incarnation, row.source, row.source_incarnation)
+        runs = self.delivered.get(stream)
+        number = row.number
+        if runs is None:
+            self.delivered[stream] = [number, number + 1]
+        elif runs[-1] == number:
+            runs[-1] = number + 1
+        else:
+            intervals.add(runs, number)
+
+    def on_view(self, row: ViewRow) -> None:
+        member = self._member(row.group, row.process, row.incarnation)
+        if row.service is not None:
+            member.service = row.service
+        before = member.spells
+        member.spells = {}
+        for start in row.start:
+            source = (start.source, start.incarnation)
+            member.spells[source] = before.get(source, start.number)
+
+    def on_join(self, row: MembershipRow) -> None:
+        member = self._member(row.group, row.process, row.incarnation)
+        if row.service is not None:
+            member.service = row.service
+        member.joined = moment(row)
+        member.wants = row.reason
+
+    def on_leave(self, row: MembershipRow) -> None:
+        self._member(row.group, row.process, row.incarnation).left = True
+
+    def on_end(self, row: MembershipRow) -> None:
+        clock = row.host if row.truth is None else None
+        self.ends[row.process, row.incarnation] = End(row.position, moment(row), clock)
+
+    def on_fault(self, row: FaultRow) -> None:
+        if row.fault == "heal":
+            self.healed = True
+        elif row.fault != "load":
+            step = 1 if row.edge == "begin" else -1
+            for name in row.members:
+                self.away[name] = self.away.get(name, 0) + step
+
+    def _member(self, group: str, process: str, incarnation: int) -> Taking:
+        key = (group, process, incarnation)
+        member = self.members.get(key)
+        if member is None:
+            member = self.members[key] = Taking()
+        return member
+
+    def conclude(self) -> None:
+        for sent in self.sent.values():
+            sent.arrange()
+        living = [source for source in self.ends if self._reachable(source[0])]
+        for key, member in self.members.items():
+            group, name, incarnation = key
+            end = self.ends.get((name, incarnation))
+            if end is None or member.left or member.service in _L2_EXEMPT:
+                continue
+            for source in member.spells:
+                self._check_delivered(key, member, end, source)
+            if self.healed and self._reachable(name) and member.joined is not None:
+                for source in living:
+                    if source not in member.spells and self._must_know(member, end, (group, *source)):
+                        text = f"{process_name(*source)} lives and sends, but is not in the last view."
+                        self.report(group, name, incarnation, end.position, None, text)
+
+    def _reachable(self, name: str) -> bool:
+        return self.away.get(name, 0) <= 0
+
+    def _check_delivered(self, key: Member, member: Taking, end: End, source: Source) -> None:
+        group, name, incarnation = key
+        sent = self.sent.get((group, *source))
+        their_end = self.ends.get(source)
+        if sent is None or their_end is None or their_end.clock != end.clock:
+            return
+        runs = self.delivered.get((group, name, incarnation, *source), [])
+        undelivered = bisect_left(sent.numbers, intervals.first_absent(runs, member.spells[source]))
+        due = end.time - SETTLING_NANOSECONDS
+        missing = [
+            sent.numbers[index]
+            for index in range(undelivered, len(sent.numbers))
+            if sent.times[index] <= due and not intervals.holds(runs, sent.numbers[index])
+        ]
+        if missing:
+            message = message_name(*source, missing[0])
+            text = f"{message} was never delivered, nor {len(missing) - 1} more of its source."
+            self.report(group, name, incarnation, end.position, message, text)
+
+    def _must_know(self, member: Taking, end: End, source: Member) -> bool:
+        """Whether a source that is not in a member's last view should be."""
+        if member.wants is None or member.wants == "once":
+            return False
+        if member.wants != "all" and source[1] not in {name.strip() for name in member.wants.split(",")}:
+            return False
+        sent, other = self.sent.get(source), self.members.get(source)
+        if sent is None or other is None or other.left or other.joined is None or member.joined is None:
+            return False
+        if self.ends[source[1], source[2]].clock != end.clock:
+            return False
+        return max(member.joined, other.joined, sent.first_time) <= end.time - SETTLING_NANOSECONDS

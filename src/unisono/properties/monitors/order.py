@@ -1,0 +1,91 @@
+"""Monitors of the order within one source: it never goes back (O1), and within a spell it skips nothing (O2)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import field
+
+from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stream
+from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.properties.violation import message_name
+from unisono.trace.schema import DeliverRow, ViewRow
+
+_O1_EXEMPT = exempt_services(PROTOCOL, "O1")
+_O2_EXEMPT = exempt_services(PROTOCOL, "O2")
+
+
+class Fifo(Monitor):
+    """O1. Keeps the last number of each source at each member."""
+
+    property_id: ClassVar[str] = "O1"
+
+    last: dict[Stream, int] = field(default_factory=dict)
+
+    def handlers(self) -> dict[str, Handler]:
+        return {"DELIVER": self.on_deliver}
+
+    def on_deliver(self, row: DeliverRow) -> None:
+        if row.service in _O1_EXEMPT:
+            return
+        stream = (row.group, row.process, row.incarnation, row.source, row.source_incarnation)
+        number = row.number
+        last = self.last.get(stream)
+        self.last[stream] = number
+        if last is not None and last >= number:
+            message = message_name(row.source, row.source_incarnation, number)
+            self.report(
+                row.group,
+                row.process,
+                row.incarnation,
+                row.position,
+                message,
+                f"{message} was delivered after number {last}.",
+            )
+
+
+class ReliableFifo(Monitor):
+    """O2. Keeps, for each member, the number that is due from each source of its view.
+
+    What was delivered or announced instead is taken as the new beginning, so that one mistake is told once.
+    """
+
+    property_id: ClassVar[str] = "O2"
+
+    due: dict[Member, dict[Source, int]] = field(default_factory=dict)
+
+    def handlers(self) -> dict[str, Handler]:
+        return {"DELIVER": self.on_deliver, "VIEW": self.on_view}
+
+    def on_deliver(self, row: DeliverRow) -> None:
+        if row.service in _O2_EXEMPT:
+            return
+        number = row.number
+        view = self.due.get((row.group, row.process, row.incarnation))
+        if view is None:
+            due = None
+        else:
+            source = (row.source, row.source_incarnation)
+            due = view.get(source)
+            if due is not None:
+                view[source] = number + 1
+                if due == number:
+                    return
+        message = message_name(row.source, row.source_incarnation, number)
+        wrong = "though its source is not in the view" if due is None else f"where number {due} was due"
+        self.report(row.group, row.process, row.incarnation, row.position, message, f"{message} was delivered {wrong}.")
+
+    def on_view(self, row: ViewRow) -> None:
+        member = (row.group, row.process, row.incarnation)
+        before = self.due.get(member, {})
+        held = row.service not in _O2_EXEMPT
+        view: dict[Source, int] = {}
+        for start in row.start:
+            source = (start.source, start.incarnation)
+            due = before.get(source)
+            view[source] = start.number
+            if held and due is not None and due != start.number:
+                message = message_name(start.source, start.incarnation, start.number)
+                text = f"The view goes on from {message} where number {due} was due."
+                self.report(row.group, row.process, row.incarnation, row.position, message, text)
+        self.due[member] = view

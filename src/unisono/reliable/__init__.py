@@ -1,0 +1,1 @@
+"""What every engine needs: windows, gaps, fragments, deadlines, silence. Engines import it, never one another."""

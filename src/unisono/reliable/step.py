@@ -1,0 +1,70 @@
+"""One call of an engine: the time at which it happens and the effects that it leads to, in order."""
+
+from __future__ import annotations
+
+from unisono.engine import Address, Deliver, Effect, Note, Record, SendDatagram
+from unisono.events import Event
+from unisono.trace.schema import AnyRow, GaugeRow
+
+
+class Place:
+    """Where an engine stands: the columns that all of its trace rows share."""
+
+    __slots__ = ("group", "service", "stretch", "tracing", "view")
+
+    def __init__(self, group: str, service: str, stretch: int, tracing: bool) -> None:
+        self.group = group
+        self.service = service
+        self.stretch = stretch
+        self.tracing = tracing
+        self.view: str | None = None
+
+
+class Step:
+    """Collects effects. Events are gathered so that one effect hands many of them to the application."""
+
+    __slots__ = ("_effects", "_events", "_place", "now", "wall")
+
+    def __init__(self, place: Place, now: int, wall: int) -> None:
+        self.now = now
+        self.wall = wall
+        self._place = place
+        self._effects: list[Effect] = []
+        self._events: list[Event] = []
+
+    def effect(self, effect: Effect) -> None:
+        self._effects.append(effect)
+
+    def send(self, to: Address, datagram: bytes, scope: int) -> None:
+        self._effects.append(SendDatagram(to, datagram, scope))
+
+    def deliver(self, event: Event) -> None:
+        self._events.append(event)
+
+    def note(self, reason: str) -> None:
+        self._effects.append(Note(reason))
+
+    def record(self, row: AnyRow) -> None:
+        """Write a row after the events so far, so that the trace has the order in which things happened."""
+        if not self._place.tracing:
+            return
+        self._flush()
+        row.group = self._place.group
+        row.service = self._place.service
+        row.stretch = self._place.stretch
+        row.view = self._place.view
+        self._effects.append(Record(row))
+
+    def mark(self, name: str) -> None:
+        """A hard situation was reached (see unisono.marks)."""
+        self.record(GaugeRow(kind="MARK", name=name, value=1))
+
+    def finish(self) -> list[Effect]:
+        self._flush()
+        return self._effects
+
+    def _flush(self) -> None:
+        if self._events:
+            place = self._place
+            self._effects.append(Deliver(place.group, place.service, place.stretch, tuple(self._events)))
+            self._events.clear()

@@ -1,0 +1,81 @@
+"""Repair tickets: what is missing, and when to ask for it next.
+
+A sequence number stands in at most one ticket, so that hearing of the same gap again asks for nothing new
+(erratum E6); a ticket is asked for again, ever more slowly, until it is filled (erratum E20).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+
+from unisono.wire.messages import Range
+
+
+class Ticket:
+    """One range of missing sequence numbers."""
+
+    __slots__ = ("due", "first", "last", "tries")
+
+    def __init__(self, first: int, last: int, due: int, tries: int = 0) -> None:
+        self.first = first
+        self.last = last
+        self.due = due
+        self.tries = tries
+
+    def __lt__(self, other: Ticket) -> bool:
+        return self.first < other.first
+
+
+class Tickets:
+    """Disjoint missing ranges of one source, in order."""
+
+    __slots__ = ("_tickets",)
+
+    def __init__(self) -> None:
+        self._tickets: list[Ticket] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._tickets)
+
+    def __contains__(self, sequence: int) -> bool:
+        return self._find(sequence) is not None
+
+    def _find(self, sequence: int) -> int | None:
+        at = bisect_right(self._tickets, sequence, key=lambda ticket: ticket.first) - 1
+        return at if at >= 0 and self._tickets[at].last >= sequence else None
+
+    def open(self, first: int, last: int, due: int) -> None:
+        """A gap was seen; no part of it is in a ticket yet."""
+        insort(self._tickets, Ticket(first, last, due))
+
+    def fill(self, sequence: int) -> bool:
+        """The sequence has come; True when it had been missing."""
+        at = self._find(sequence)
+        if at is None:
+            return False
+        ticket = self._tickets[at]
+        rest = []
+        if ticket.first < sequence:
+            rest.append(Ticket(ticket.first, sequence - 1, ticket.due, ticket.tries))
+        if sequence < ticket.last:
+            rest.append(Ticket(sequence + 1, ticket.last, ticket.due, ticket.tries))
+        self._tickets[at : at + 1] = rest
+        return True
+
+    def next_due(self) -> int | None:
+        return min((ticket.due for ticket in self._tickets), default=None)
+
+    def ask(self, now: int, first_interval: int, interval_limit: int, most: int) -> tuple[list[Range], bool]:
+        """The ranges to ask for now, each rescheduled; and whether one of them is asked for again."""
+        ranges: list[Range] = []
+        again = False
+        for ticket in self._tickets:
+            if ticket.due > now:
+                continue
+            if len(ranges) == most:
+                break
+            again = again or ticket.tries > 0
+            ticket.due = now + min(first_interval << min(ticket.tries, 32), interval_limit)
+            ticket.tries += 1
+            ranges.append((ticket.first, ticket.last))
+        return ranges, again

@@ -1,0 +1,127 @@
+"""Windows over sequence numbers: what was sent and may be asked for, what came and waits for its turn."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from enum import Enum, auto
+
+from unisono.wire.layout import DATAGRAM_LIMIT_BYTES
+from unisono.wire.messages import DataMessage, Range
+
+
+class SendWindow:
+    """The datagrams that were sent and are not stable yet, at most `limit` bytes of them."""
+
+    __slots__ = ("_datagrams", "bytes", "high_water", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self._datagrams: deque[tuple[int, int, bytes]] = deque()
+        self.limit = limit
+        self.bytes = 0
+        self.high_water = 0
+
+    def has_room(self, size: int) -> bool:
+        return not self._datagrams or self.bytes + size <= self.limit
+
+    def retain(self, first: int, last: int, datagram: bytes) -> None:
+        """Keep a datagram that carries these sequences for repair, as it was sent."""
+        self._datagrams.append((first, last, datagram))
+        self.bytes += len(datagram)
+        self.high_water = max(self.high_water, self.bytes)
+
+    def release(self, stable: int) -> int | None:
+        """Drop what is stable as a whole; the last sequence dropped, if any."""
+        released = None
+        while self._datagrams and self._datagrams[0][1] <= stable:
+            _, released, datagram = self._datagrams.popleft()
+            self.bytes -= len(datagram)
+        return released
+
+    @property
+    def first(self) -> int | None:
+        """The lowest sequence still held."""
+        return self._datagrams[0][0] if self._datagrams else None
+
+    def find(self, ranges: list[Range] | tuple[Range, ...], most_bytes: int) -> list[tuple[int, int, bytes]]:
+        """The datagrams that carry any of these sequences, each once, in order, until `most_bytes` are found."""
+        found: list[tuple[int, int, bytes]] = []
+        size = 0
+        last_sent = 0
+        for first, last in sorted(ranges):
+            at = max(bisect_right(self._datagrams, first, key=lambda held: held[0]) - 1, 0)
+            while at < len(self._datagrams) and self._datagrams[at][0] <= last:
+                held = self._datagrams[at]
+                at += 1
+                if held[1] < first or held[1] <= last_sent:
+                    continue
+                if size and size + len(held[2]) > most_bytes:
+                    return found
+                found.append(held)
+                last_sent = held[1]
+                size += len(held[2])
+        return found
+
+
+class Offer(Enum):
+    """What became of a message offered to a receive window."""
+
+    TAKEN = auto()
+    DUPLICATE = auto()
+    FULL = auto()
+
+
+class ReceiveWindow:
+    """Messages of one source that came and are not delivered yet, at most `limit` bytes of them.
+
+    `next` is delivered next; everything below `contiguous` + 1 has come; `highest` is known to exist. The
+    reserve lets the next message in when what came early fills the rest, so that a full window always drains.
+    """
+
+    __slots__ = ("_stored", "bytes", "contiguous", "high_water", "highest", "limit", "next")
+
+    def __init__(self, start: int, limit: int) -> None:
+        self._stored: dict[int, DataMessage] = {}
+        self.limit = limit
+        self.bytes = 0
+        self.high_water = 0
+        self.next = start
+        self.contiguous = start - 1
+        self.highest = start - 1
+
+    def announce(self, sequence: int) -> Range | None:
+        """The source has sent up to `sequence`: the part of it that was not known to exist."""
+        if sequence <= self.highest:
+            return None
+        unknown = (self.highest + 1, sequence)
+        self.highest = sequence
+        return unknown
+
+    def offer(self, message: DataMessage) -> Offer:
+        """Keep a message for its turn."""
+        sequence = message.sequence
+        if sequence <= self.contiguous or sequence in self._stored:
+            return Offer.DUPLICATE
+        size = len(message.payload)
+        reserve = 0 if sequence == self.next else DATAGRAM_LIMIT_BYTES
+        if self.bytes + size + reserve > self.limit:
+            return Offer.FULL
+        self._stored[sequence] = message
+        self.bytes += size
+        self.high_water = max(self.high_water, self.bytes)
+        while self.contiguous + 1 in self._stored:
+            self.contiguous += 1
+        return Offer.TAKEN
+
+    @property
+    def waiting(self) -> bool:
+        """The next message has come and is not taken."""
+        return self.next in self._stored
+
+    def take(self) -> DataMessage | None:
+        """The next message in order, if it has come."""
+        message = self._stored.pop(self.next, None)
+        if message is not None:
+            self.next += 1
+            self.bytes -= len(message.payload)
+        return message

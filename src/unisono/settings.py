@@ -1,0 +1,238 @@
+"""The one table of settings: what `join` takes, what a scenario's [options] may say, what the docs list.
+
+Each field carries its unit, its bounds and its sentence; nothing else in the project repeats them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Meta, Struct
+
+from unisono.errors import SettingError
+from unisono.units import KIB, MIB, MILLISECOND, SECOND, parse_duration, parse_size, render_duration, render_size
+
+Service = Literal["unordered", "source"]
+SERVICE_CODES: dict[Service, str] = {"unordered": "UU", "source": "RSO"}
+LATER_SERVICES = ("source-latest", "timestamp-latest", "timestamp", "framed")
+"""Services of the documents that this version does not offer yet."""
+
+_DURATION = {"unit": "duration"}
+_SIZE = {"unit": "size"}
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one process takes part in one group."""
+
+    service: Annotated[
+        Service, Meta(description="What this receiver is promised: `unordered` (UU) or `source` (RSO).")
+    ] = "source"
+    sources: Annotated[
+        Literal["all"] | tuple[str, ...],
+        Meta(description="Whose messages a `source` receiver wants: `all`, or a list of process names."),
+    ] = "all"
+    rejoin: Annotated[
+        bool, Meta(description="Activate a source again after it left this receiver behind or fell silent.")
+    ] = True
+    keep_alive: Annotated[
+        int,
+        Meta(
+            ge=MILLISECOND,
+            le=60 * SECOND,
+            description="A process that has sent nothing for this long says so.",
+            extra=_DURATION,
+        ),
+    ] = 200 * MILLISECOND
+    report_interval: Annotated[
+        int,
+        Meta(
+            ge=MILLISECOND,
+            le=60 * SECOND,
+            description="A receiver reports what it has at most this often.",
+            extra=_DURATION,
+        ),
+    ] = 50 * MILLISECOND
+    patience: Annotated[
+        int,
+        Meta(
+            ge=10 * MILLISECOND,
+            le=86400 * SECOND,
+            description="A receiver that is silent, or holds a full window back, for this long is left behind.",
+            extra=_DURATION,
+        ),
+    ] = 10 * SECOND
+    source_timeout: Annotated[
+        int,
+        Meta(
+            ge=10 * MILLISECOND,
+            le=86400 * SECOND,
+            description="A source that is silent for this long leaves the view.",
+            extra=_DURATION,
+        ),
+    ] = 30 * SECOND
+    request_delay: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=60 * SECOND,
+            description="How long a gap may stand before its first repair request.",
+            extra=_DURATION,
+        ),
+    ] = 5 * MILLISECOND
+    request_limit: Annotated[
+        int,
+        Meta(
+            ge=MILLISECOND,
+            le=60 * SECOND,
+            description="Repeated requests back off up to this interval.",
+            extra=_DURATION,
+        ),
+    ] = SECOND
+    activation_interval: Annotated[
+        int,
+        Meta(
+            ge=MILLISECOND,
+            le=60 * SECOND,
+            description="An unanswered activation is asked for again after this long.",
+            extra=_DURATION,
+        ),
+    ] = 200 * MILLISECOND
+    activation_tries: Annotated[
+        int, Meta(ge=1, le=1000, description="After this many unanswered tries the source is reported as unavailable.")
+    ] = 10
+    leave_timeout: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=3600 * SECOND,
+            description="How long a leaving process stays to repair what others miss.",
+            extra=_DURATION,
+        ),
+    ] = 5 * SECOND
+    window_bytes: Annotated[
+        int,
+        Meta(
+            ge=64 * KIB,
+            le=1024 * MIB,
+            description="What a sender may have sent and not yet know to be stable.",
+            extra=_SIZE,
+        ),
+    ] = 4 * MIB
+    send_queue_bytes: Annotated[
+        int, Meta(ge=0, le=4096 * MIB, description="What may wait to be sent; one message always may.", extra=_SIZE)
+    ] = 64 * MIB
+    receive_buffer_bytes: Annotated[
+        int,
+        Meta(
+            ge=256 * KIB,
+            le=4096 * MIB,
+            description="What a receiver keeps of one source that it cannot deliver yet.",
+            extra=_SIZE,
+        ),
+    ] = 8 * MIB
+    event_limit: Annotated[
+        int,
+        Meta(ge=1, le=10_000_000, description="Events the application may leave untaken before delivery waits for it."),
+    ] = 10_000
+    message_limit_bytes: Annotated[
+        int,
+        Meta(ge=1, le=1024 * MIB, description="The largest message that is sent or put together again.", extra=_SIZE),
+    ] = 64 * MIB
+    datagram_bytes: Annotated[
+        int,
+        Meta(ge=576, le=65_000, description="The largest datagram, seal and repair envelope included.", extra=_SIZE),
+    ] = 1400
+    scope: Annotated[int, Meta(ge=0, le=255, description="How many hops a multicast may travel.")] = 32
+    clock_drift_limit: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=86400 * SECOND,
+            description="How far ahead of the local clock a peer's timestamp is followed.",
+            extra=_DURATION,
+        ),
+    ] = 10 * SECOND
+    gauge_interval: Annotated[
+        int,
+        Meta(
+            ge=MILLISECOND,
+            le=3600 * SECOND,
+            description="How often buffers are measured into the trace.",
+            extra=_DURATION,
+        ),
+    ] = SECOND
+    trace: Annotated[bool, Meta(description="Write a trace row for every send, delivery and view.")] = True
+    secure: Annotated[Literal[False], Meta(description="Sealed groups; not offered yet.")] = False
+
+
+class SettingField(Struct, frozen=True):
+    """One row of the table, as the docs and the scenario reader see it."""
+
+    name: str
+    type: Any
+    default: Any
+    says: str
+    unit: str | None
+
+    def shown(self, value: Any) -> str:
+        """The value as a person writes it."""
+        if self.unit == "duration":
+            return render_duration(value)
+        if self.unit == "size":
+            return render_size(value)
+        if isinstance(value, bool):
+            return str(value).lower()
+        return str(value)
+
+
+def _fields() -> dict[str, SettingField]:
+    hints = get_type_hints(Settings, include_extras=True)
+    fields = {}
+    for info in msgspec.structs.fields(Settings):
+        meta = next(part for part in hints[info.name].__metadata__ if isinstance(part, Meta))
+        fields[info.name] = SettingField(
+            info.name, hints[info.name], info.default, meta.description or "", (meta.extra or {}).get("unit")
+        )
+    return fields
+
+
+FIELDS: dict[str, SettingField] = _fields()
+"""Every setting by name, in the order of the class."""
+
+
+def read_setting(name: str, value: object) -> Any:
+    """One value as a person writes it, checked and turned into what the library uses."""
+    field = FIELDS.get(name)
+    if field is None:
+        raise SettingError(name, f"unknown setting; known ones are {', '.join(FIELDS)}")
+    if name == "service" and value in LATER_SERVICES:
+        raise SettingError(name, f"service {value!r} is not offered yet; choose one of {', '.join(SERVICE_CODES)}")
+    if name == "secure" and value is True:
+        raise SettingError(name, "secure groups are not offered yet; leave it false")
+    try:
+        if field.unit == "duration" and isinstance(value, str):
+            value = parse_duration(value)
+        elif field.unit == "size" and isinstance(value, str):
+            value = parse_size(value)
+        elif field.unit == "duration":
+            raise ValueError(f'expected a duration with a unit such as "200ms", got {value!r}')
+        return msgspec.convert(value, field.type)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise SettingError(name, _with_shown_bounds(field, str(error))) from None
+
+
+def _with_shown_bounds(field: SettingField, complaint: str) -> str:
+    """Bounds in the unit a person writes: msgspec speaks of plain integers."""
+    meta = next(part for part in field.type.__metadata__ if isinstance(part, Meta))
+    if field.unit is None or meta.ge is None or meta.le is None or "Expected `int`" not in complaint:
+        return complaint
+    return f"expected {field.shown(int(meta.ge))} to {field.shown(int(meta.le))}"
+
+
+def read_settings(values: Mapping[str, object], base: Settings | None = None) -> Settings:
+    """Settings from written values, the rest as in `base` or by default."""
+    return msgspec.structs.replace(
+        base or Settings(), **{name: read_setting(name, value) for name, value in values.items()}
+    )

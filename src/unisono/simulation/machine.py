@@ -1,0 +1,297 @@
+"""A simulated machine: one member's clocks, disk and socket, and the process that lives on it from time to time.
+
+It carries out what its node asks for and hands it one fact after another, late when the machine is paused or slow.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from unisono.engine import (
+    Address,
+    AppendLog,
+    CloseChannel,
+    DatagramReceived,
+    Deliver,
+    Effect,
+    Engine,
+    EventsTaken,
+    Fact,
+    JoinAddress,
+    LeaveAddress,
+    Listen,
+    Note,
+    OpenChannel,
+    ReadLog,
+    Record,
+    Send,
+    SendDatagram,
+    SendFrame,
+    Start,
+    StorageDone,
+    StorageFailed,
+    SyncLog,
+    TimePassed,
+)
+from unisono.events import Left, Message, SendAccepted, SendRefused
+from unisono.simulation.clocks import EPOCH, LocalClock
+from unisono.simulation.disk import Disk, DiskError
+from unisono.trace.recorder import Recorder
+from unisono.trace.schema import AnyRow
+from unisono.units import MICROSECOND, MILLISECOND, SECOND
+
+SOCKET_LIMIT = 512
+"""Datagrams that a socket holds while its process does not read."""
+STORAGE_DELAY = MILLISECOND
+FACT_COST = 20 * MICROSECOND
+"""What a fact costs a machine that is slow, times its slowness."""
+
+
+class Surroundings(Protocol):
+    """What a machine needs of the world around it."""
+
+    now: int
+
+    def transmit(self, machine: Machine, effect: SendDatagram) -> None: ...
+    def schedule(self, at: int, call: Callable[[int], None]) -> None: ...
+    def give_later(self, machine: Machine, at: int, fact: Fact) -> None: ...
+    def channel_effect(self, machine: Machine, effect: Listen | OpenChannel | CloseChannel | SendFrame) -> None: ...
+    def write(self, row: AnyRow) -> None: ...
+    def count(self, name: str) -> None: ...
+    def send_answered(self, machine: Machine, group: str, accepted: bool) -> None: ...
+
+
+class Machine:
+    """One member of the simulation. `life` counts its processes; between two lives there is no engine."""
+
+    __slots__ = (
+        "_afterwards",
+        "_busy_until",
+        "_handling",
+        "_inbox",
+        "_pending_drops",
+        "_socket",
+        "_socket_limit",
+        "_untaken",
+        "_wake_at",
+        "_world",
+        "addresses",
+        "disk",
+        "engine",
+        "groups",
+        "index",
+        "life",
+        "monotonic",
+        "name",
+        "paused",
+        "reading",
+        "recorder",
+        "slowness",
+        "wall",
+    )
+
+    def __init__(
+        self, index: int, name: str, disk: Disk, socket_limit: int | None, wall_offset: int, world: Surroundings
+    ) -> None:
+        self.index = index
+        self.name = name
+        self.disk = disk
+        self.monotonic = LocalClock(index * 1000 * SECOND)
+        self.wall = LocalClock(EPOCH + wall_offset)
+        self.engine: Engine | None = None
+        self.recorder: Recorder | None = None
+        self.life = 0
+        self.paused = 0
+        self.reading = True
+        self.slowness = 0.0
+        self.addresses: dict[Address, None] = {}
+        self.groups: dict[str, bool] = {}
+        self._world = world
+        self._socket_limit = socket_limit or SOCKET_LIMIT
+        self._inbox: deque[Fact] = deque()
+        self._afterwards: deque[Fact] = deque()
+        self._handling = False
+        self._socket = 0
+        self._pending_drops = 0
+        self._busy_until = 0
+        self._wake_at: int | None = None
+        self._untaken: dict[str, int] = {}
+
+    @property
+    def alive(self) -> bool:
+        return self.engine is not None
+
+    def lives(self, life: int) -> bool:
+        """Whether the process of that life still runs."""
+        return self.engine is not None and self.life == life
+
+    def start(self, engine: Engine, run: str) -> None:
+        """A new process begins its life."""
+        assert self.engine is None, "one process at a time"
+        self.engine = engine
+        self.life += 1
+        self.recorder = Recorder(run, self.name, self.name)
+        self.give(Start())
+
+    def stop(self) -> None:
+        """The process is gone, with everything it had in memory and in its socket."""
+        self.engine = None
+        self.addresses.clear()
+        self.groups.clear()
+        self._inbox.clear()
+        self._afterwards.clear()
+        self._untaken.clear()
+        self._socket = self._pending_drops = 0
+        self._busy_until = 0
+        self._wake_at = None
+        self.reading = True
+        self.paused = 0
+
+    def datagram(self, source: Address, destination: Address, hops: int, data: bytes) -> None:
+        """A datagram reaches the socket; a full one throws it away and counts that."""
+        if self.engine is None:
+            return
+        if self._socket >= self._socket_limit:
+            self._pending_drops += 1
+            self._world.count("dropped at the socket")
+            return
+        at = self.monotonic.read(self._world.now)
+        drops, self._pending_drops = self._pending_drops, 0
+        self.give(DatagramReceived(source, destination, hops, at, drops, data))
+
+    def give(self, fact: Fact) -> None:
+        """Hand a fact to the process, now or when it gets to it."""
+        if self.engine is None:
+            return
+        if self._handling:
+            self._afterwards.append(fact)
+        elif self.paused or self._inbox or self._busy_until > self._world.now:
+            self._inbox.append(fact)
+            self._socket += isinstance(fact, DatagramReceived)
+            if not self.paused and len(self._inbox) == 1:
+                self._world.schedule(self._busy_until, self.wake)
+        else:
+            self._process(fact)
+
+    def resume(self) -> None:
+        """The process runs again: what came meanwhile, then what is due."""
+        self.paused = max(0, self.paused - 1)
+        if not self.paused and self.engine is not None:
+            self._world.schedule(self._world.now, self.wake)
+
+    def wake(self, at: int) -> None:
+        """Go through what waits, then tell the engine the time if its deadline has come."""
+        if self.engine is None or self.paused:
+            return
+        now = self._world.now
+        while self._inbox and self._busy_until <= now:
+            fact = self._inbox.popleft()
+            self._socket -= isinstance(fact, DatagramReceived)
+            self._process(fact)
+        if self._inbox:
+            self._world.schedule(self._busy_until, self.wake)
+            return
+        self._wake_at = None
+        due = self._deadline()
+        if due is not None and due <= self.monotonic.read(now):
+            self._process(TimePassed())
+        else:
+            self._arrange_wake()
+
+    def read_again(self) -> None:
+        """The application takes events again, all that it left first."""
+        self.reading = True
+        for group, count in list(self._untaken.items()):
+            self._untaken[group] = 0
+            if count:
+                self.give(EventsTaken(group, count))
+
+    def _process(self, fact: Fact) -> None:
+        """Let the engine handle a fact, and what follows from its effects on this machine at once."""
+        world = self._world
+        now, wall = self.monotonic.read(world.now), self.wall.read(world.now)
+        if self.slowness:
+            self._busy_until = world.now + int(FACT_COST * self.slowness)
+        self._handling = True
+        self._afterwards.append(fact)
+        life = self.life
+        while self._afterwards and self.engine is not None:
+            for effect in self.engine.handle(self._afterwards.popleft(), now, wall):
+                self._carry_out(effect, now)
+                if not self.lives(life):  # a fault waited for the row that this effect wrote
+                    break
+        self._handling = False
+        self._arrange_wake()
+
+    def _carry_out(self, effect: Effect, now: int) -> None:
+        world = self._world
+        if isinstance(effect, SendDatagram):
+            world.transmit(self, effect)
+        elif isinstance(effect, Record | Deliver):
+            assert self.recorder is not None, "a living process has a recorder"
+            for row in self.recorder.rows(effect, now, world.now):
+                world.write(row)
+            if isinstance(effect, Deliver):
+                self._hand_over(effect)
+        elif isinstance(effect, Note):
+            world.count(str(effect.reason))
+        elif isinstance(effect, JoinAddress):
+            self.addresses[effect.address] = None
+        elif isinstance(effect, LeaveAddress):
+            self.addresses.pop(effect.address, None)
+        elif isinstance(effect, AppendLog | SyncLog | ReadLog):
+            world.give_later(self, world.now + STORAGE_DELAY, self._store(effect))
+        else:
+            world.channel_effect(self, effect)
+
+    def _hand_over(self, effect: Deliver) -> None:
+        """The application takes messages at once, while it reads."""
+        messages = 0
+        for event in effect.events:
+            if isinstance(event, Message):
+                messages += 1
+            elif isinstance(event, SendAccepted | SendRefused):
+                self._world.send_answered(self, effect.group, isinstance(event, SendAccepted))
+            elif isinstance(event, Left):
+                self.groups.pop(effect.group, None)
+        if not messages:
+            return
+        if self.reading:
+            self._afterwards.append(EventsTaken(effect.group, messages))
+        else:
+            self._untaken[effect.group] = self._untaken.get(effect.group, 0) + messages
+
+    def _store(self, effect: AppendLog | SyncLog | ReadLog) -> Fact:
+        try:
+            if isinstance(effect, AppendLog):
+                self.disk.append(effect.log, effect.record)
+            elif isinstance(effect, SyncLog):
+                self.disk.sync(effect.log)
+            else:
+                return StorageDone(effect.request, self.disk.read(effect.log))
+            return StorageDone(effect.request)
+        except DiskError as error:
+            return StorageFailed(effect.request, str(error))
+
+    def _deadline(self) -> int | None:
+        return None if self.engine is None else self.engine.deadline()
+
+    def _on_timer(self, at: int) -> None:
+        if at == self._wake_at:  # else an earlier one was arranged since
+            self.wake(at)
+
+    def _arrange_wake(self) -> None:
+        """Be woken at the engine's deadline; an earlier wake-up that is already arranged serves as well."""
+        due = self._deadline()
+        if due is None:
+            return
+        at = max(self.monotonic.when(due), self._world.now)
+        if self._wake_at is None or at < self._wake_at:
+            self._wake_at = at
+            self._world.schedule(at, self._on_timer)
+
+    def send(self, group: str, ticket: int, messages: tuple[bytes, ...]) -> None:
+        """The application sends."""
+        self.give(Send(group, ticket, messages))

@@ -1,0 +1,209 @@
+"""The simulated network: delays, loses, duplicates, reorders and damages datagrams, and splits the group.
+
+All choices come from named generators, one for each ordered pair of members, so a seed and a commit replay a run exactly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from random import Random
+from typing import NamedTuple
+
+from unisono.simulation.damage import damage
+from unisono.simulation.packet_rules import PacketRule, classify
+from unisono.simulation.scenario import Network as NetworkPlan
+from unisono.simulation.streams import stream
+from unisono.units import MILLISECOND, SECOND
+
+REORDER_TAIL_LIMIT = 2 * SECOND
+QUEUE_LIMIT = 256
+"""Datagrams that wait at a receiver's line where the scenario does not say."""
+MEMORY_LIMIT = 256
+"""How many packets a link remembers for replay."""
+UDP_HEAD_BYTES = 42
+"""What the headers below a datagram take on the medium."""
+
+
+class Arrival(NamedTuple):
+    """A datagram on its way to a member."""
+
+    at: int
+    receiver: int
+    hops: int
+    data: bytes
+
+
+class Link:
+    """One direction between two members."""
+
+    __slots__ = ("burst_left", "hops", "latency", "memory", "next_burst", "previous", "random")
+
+    def __init__(self, random: Random, latency: int, hops: int, plan: NetworkPlan) -> None:
+        self.random = random
+        self.latency = latency
+        self.hops = hops
+        self.burst_left = 0
+        self.next_burst = int(random.expovariate(1 / plan.burst.every)) if plan.burst else 0
+        self.previous = b""
+        self.memory: deque[tuple[int, bytes]] = deque(maxlen=MEMORY_LIMIT)
+
+
+class Network:
+    """Every link between the members, and the rules that faults lay over them."""
+
+    __slots__ = (
+        "_busy_until",
+        "_connected",
+        "_line_busy_until",
+        "_links",
+        "_medium_busy_until",
+        "_members",
+        "_plan",
+        "_remember",
+        "bandwidth",
+        "counters",
+        "rules",
+    )
+
+    def __init__(self, plan: NetworkPlan, members: int, sites: int, seed: int, remember: bool) -> None:
+        self._plan = plan
+        self._members = members
+        self._remember = remember
+        self._busy_until = [0] * members
+        self._line_busy_until = [0] * members
+        self._medium_busy_until = 0
+        self._links = {(a, b): self._link(a, b, sites, seed) for a in range(members) for b in range(members) if a != b}
+        self._connected: Callable[[int, int], bool] = lambda a, b: True
+        self.bandwidth: list[int | None] = [plan.bandwidth] * members
+        self.rules: list[PacketRule] = []
+        self.counters: Counter[str] = Counter()
+
+    def _link(self, a: int, b: int, sites: int, seed: int) -> Link:
+        random = stream(seed, f"link/{a}/{b}")
+        plan = self._plan
+        apart = a % sites != b % sites
+        latency = plan.site_latency if apart and plan.site_latency is not None else plan.latency
+        if isinstance(latency, tuple):
+            latency = random.randint(*latency)
+        return Link(random, latency, plan.hops if apart else 0, plan)
+
+    def hops(self, a: int, b: int) -> int:
+        return self._links[a, b].hops
+
+    def set_connectivity(self, connected: Callable[[int, int], bool]) -> None:
+        """Who can reach whom, in that direction."""
+        self._connected = connected
+
+    def connected(self, a: int, b: int) -> bool:
+        return self._connected(a, b)
+
+    def channel_delay(self, a: int, b: int) -> int:
+        """How long a frame takes on a reliable channel."""
+        link = self._links[a, b]
+        return link.latency + int(link.random.random() * self._plan.jitter)
+
+    def transmit(
+        self, now: int, sender: int, receivers: list[int], multicast: bool, scope: int, data: bytes
+    ) -> list[Arrival]:
+        """Put a datagram on the network; when, and as what, it comes where."""
+        self.counters["datagrams"] += 1
+        self.counters["datagram bytes"] += len(data)
+        leaves = self._leave(now, sender, len(data))
+        arrivals: list[Arrival] = []
+        rules = [rule for rule in self.rules if rule.applies(sender, multicast)]
+        kind = classify(data) if any(rule.selective for rule in rules) else None
+        for receiver in receivers:
+            link = self._links[sender, receiver]
+            if link.hops > scope:
+                self.counters["out of scope"] += 1
+            elif not self._connected(sender, receiver):
+                self.counters["cut off"] += 1
+            else:
+                active = [rule for rule in rules if rule.reaches(receiver) and rule.matches(kind)]
+                self._travel(arrivals, leaves, link, receiver, data, active)
+        return arrivals
+
+    def reset_bandwidth(self, member: int) -> None:
+        self.bandwidth[member] = self._plan.bandwidth
+
+    def take_in(self, now: int, receiver: int, size: int) -> int | None:
+        """When a receiver's line has brought a datagram in; None when its queue is full. A shared medium needs no line."""
+        bandwidth = self.bandwidth[receiver]
+        if bandwidth is None or self._plan.shared:
+            return now
+        took = (size + UDP_HEAD_BYTES) * 8 * SECOND // bandwidth
+        begins = max(now, self._line_busy_until[receiver])
+        if begins - now > took * (self._plan.queue or QUEUE_LIMIT):
+            self.counters["dropped in the queue"] += 1
+            return None
+        self._line_busy_until[receiver] = begins + took
+        return begins + took
+
+    def _leave(self, now: int, sender: int, size: int) -> int:
+        """When the last bit has left: a sender, or the medium that all share, sends one datagram after another."""
+        bandwidth = self.bandwidth[sender]
+        if bandwidth is None:
+            return now
+        took = (size + UDP_HEAD_BYTES) * 8 * SECOND // bandwidth
+        if self._plan.shared:
+            self._medium_busy_until = max(now, self._medium_busy_until) + took
+            return self._medium_busy_until
+        self._busy_until[sender] = max(now, self._busy_until[sender]) + took
+        return self._busy_until[sender]
+
+    def _travel(
+        self, arrivals: list[Arrival], leaves: int, link: Link, receiver: int, data: bytes, rules: list[PacketRule]
+    ) -> None:
+        plan, random = self._plan, link.random
+        if self._remember:
+            link.memory.append((leaves, data))
+        for rule in rules:
+            if rule.replays and random.random() < rule.rate:
+                fresh = [old for sent, old in link.memory if leaves - sent <= rule.age]
+                self.counters["replayed"] += 1
+                arrivals.append(Arrival(leaves + link.latency, receiver, link.hops, random.choice(fresh)))
+        if self._lost(leaves, link, len(data), rules):
+            self.counters["lost"] += 1
+            return
+        copies = 1
+        if _happens(random, plan.duplicate, rules, "duplicate"):
+            self.counters["duplicated"] += 1
+            copies = 2
+        for _ in range(copies):
+            at = leaves + link.latency + (int(random.random() * plan.jitter) if plan.jitter else 0)
+            for rule in rules:
+                if rule.delay:
+                    at += int(rule.delay * (0.5 + random.random()))
+            if _happens(random, plan.reorder, rules, "reorder"):
+                self.counters["reordered"] += 1
+                at += min(int(random.paretovariate(1.5) * 5 * MILLISECOND), REORDER_TAIL_LIMIT)
+            content = data
+            if _happens(random, plan.corrupt, rules, "corrupt"):
+                self.counters["corrupted"] += 1
+                content = damage(random, data, link.previous)
+            arrivals.append(Arrival(at, receiver, link.hops, content))
+        link.previous = data
+
+    def _lost(self, now: int, link: Link, size: int, rules: list[PacketRule]) -> bool:
+        plan, random = self._plan, link.random
+        for rule in rules:
+            if rule.above is not None and size > rule.above:
+                return True
+        if _happens(random, plan.loss, rules, "lose"):
+            return True
+        if plan.burst is not None:
+            if now >= link.next_burst:
+                link.next_burst = now + int(random.expovariate(1 / plan.burst.every))
+                link.burst_left = plan.burst.packets
+            if link.burst_left:
+                link.burst_left -= 1
+                return True
+        return False
+
+
+def _happens(random: Random, rate: float, rules: list[PacketRule], effect: str) -> bool:
+    """Whether something befalls a packet, by the network's own rate or by a fault that still has hits left."""
+    if rate and random.random() < rate:
+        return True
+    return any(rule.effect == effect and rule.hit(random) for rule in rules)

@@ -1,0 +1,99 @@
+"""What a fault does to packets while it is active, and to which ones."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from unisono.sealing import NullSeal
+from unisono.simulation.scenario import Fault
+from unisono.wire.messages import (
+    ActivationGrant,
+    ActivationRequest,
+    ControlPacket,
+    DataPacket,
+    Deactivation,
+    KeepAlive,
+    LeftBehindNotice,
+    RepairPacket,
+    RepairRequest,
+    Report,
+)
+from unisono.wire.reading import read_datagram
+
+MESSAGE_NAMES = {
+    KeepAlive: "keep_alive",
+    Report: "report",
+    ActivationRequest: "activation_request",
+    ActivationGrant: "activation_grant",
+    RepairRequest: "repair_request",
+    LeftBehindNotice: "left_behind",
+    Deactivation: "deactivation",
+}
+"""What a scenario's `message` calls each control message; data and repairs are "data" and "repair"."""
+
+
+class Content(NamedTuple):
+    """What is inside a datagram: the names of its messages, and the sequences of its data."""
+
+    names: frozenset[str]
+    first: int
+    last: int
+
+
+def classify(data: bytes) -> Content:
+    """Look inside a datagram, for faults that hit certain packets only."""
+    packet = read_datagram(data, NullSeal())
+    if isinstance(packet, DataPacket):
+        return Content(frozenset(("data",)), packet.messages[0].sequence, packet.messages[-1].sequence)
+    if isinstance(packet, RepairPacket):
+        messages = packet.data.messages
+        return Content(frozenset(("repair",)), messages[0].sequence, messages[-1].sequence)
+    if isinstance(packet, ControlPacket):
+        return Content(frozenset(MESSAGE_NAMES[type(message)] for message in packet.messages), 0, 0)
+    return Content(frozenset(), 0, 0)
+
+
+class PacketRule:
+    """One active fault on packets."""
+
+    __slots__ = ("_hits_left", "above", "age", "delay", "effect", "fault", "rate", "replays", "selective")
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        self._hits_left = fault.count
+        self.effect = fault.kind
+        self.rate = 1.0 if fault.rate is None else fault.rate
+        self.replays = fault.kind == "replay"
+        self.age = fault.age or 0
+        self.above = fault.above if fault.kind == "oversize" else None
+        self.delay = int(fault.by or 0) if fault.kind == "delay" else 0
+        self.selective = fault.message is not None or fault.sequence is not None
+
+    def applies(self, sender: int, multicast: bool) -> bool:
+        fault = self.fault
+        if fault.plane is not None and (fault.plane == "multicast") != multicast:
+            return False
+        return not fault.sources or sender in fault.sources
+
+    def reaches(self, receiver: int) -> bool:
+        """`member` means the packets that come to that member, as `to` does."""
+        fault = self.fault
+        return not (fault.targets or fault.members) or receiver in fault.targets or receiver in fault.members
+
+    def matches(self, content: Content | None) -> bool:
+        if not self.selective:
+            return True
+        assert content is not None, "selective rules come with what is inside"
+        fault = self.fault
+        if fault.message is not None and fault.message not in content.names:
+            return False
+        return fault.sequence is None or content.first <= fault.sequence <= content.last
+
+    def hit(self, random: Random) -> bool:
+        """Whether this packet is hit; a fault with a count hits that many."""
+        if self._hits_left == 0 or (self.rate < 1.0 and random.random() >= self.rate):
+            return False
+        if self._hits_left is not None:
+            self._hits_left -= 1
+        return True

@@ -1,0 +1,270 @@
+"""Draws the faults of [random]: one function a kind, over the ranges of the fault matrix.
+
+Every drawn fault begins in the first 70 % of the safety phase and ends within it. Members that crash for
+good are always a minority; what is drawn for one member's life does not overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import exp, log
+from random import Random
+from typing import Any
+
+from msgspec.structs import replace
+
+from unisono.simulation.partitions import draw_groups
+from unisono.simulation.scenario import Fault, Scenario
+from unisono.simulation.scenario_keys import DISK_FAULTS, DRAWN_KINDS, MESSAGES
+from unisono.simulation.streams import stream
+from unisono.units import MICROSECOND, MILLISECOND, SECOND
+
+_DAY = 86_400 * SECOND
+_LAST_BEGIN = 0.7
+"""The part of the safety phase in which drawn faults begin."""
+
+
+def draw_faults(scenario: Scenario, seed: int) -> tuple[Fault, ...]:
+    """The faults that [random] draws for this seed, in the order of their begin."""
+    assert scenario.random is not None, "there is something to draw"
+    assert isinstance(scenario.members, int), "members are drawn before faults"
+    choice = stream(seed, "faults")
+    kinds = DRAWN_KINDS if scenario.random.kinds == "all" else scenario.random.kinds
+    if scenario.members < 2:
+        kinds = tuple(kind for kind in kinds if kind not in ("partition", "one_way"))
+    count = choice.randint(*scenario.random.count) if kinds else 0
+    faults: list[Fault] = []
+    lives = _Lives(scenario)
+    for index in range(count):
+        faults += _Drawer(stream(seed, f"fault/{index}"), scenario.members, scenario.duration, lives).draw(
+            choice.choice(kinds)
+        )
+    return tuple(sorted(faults, key=lambda fault: fault.at or 0))
+
+
+def readable(amount: float) -> int:
+    """The amount with its first three digits, never above it."""
+    whole = int(amount)
+    unit: int = 10 ** max(0, len(str(whole)) - 3)
+    return whole // unit * unit
+
+
+def spread(random: Random, low: float, high: float) -> float:
+    """A number between, each order of magnitude as likely as another."""
+    return exp(random.uniform(log(low), log(high)))
+
+
+class _Lives:
+    """When each member is already taken away by a fault of its life, and how many may still go for good."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        assert isinstance(scenario.members, int)
+        self._taken: dict[int, list[tuple[int, int]]] = {member: [] for member in range(scenario.members)}
+        gone: set[int] = set()
+        for fault in scenario.faults:
+            if fault.kind == "crash":
+                begin = fault.at or 0
+                gone.update(fault.members if fault.restart is None else ())
+                end = scenario.duration if fault.restart is None else begin + fault.restart
+                self.take(fault.members, begin, end)
+        self.spare = max(0, (scenario.members - 1) // 2 - len(gone))
+
+    def free(self, begin: int, end: int) -> list[int]:
+        return [
+            member for member, spans in self._taken.items() if all(end < first or last < begin for first, last in spans)
+        ]
+
+    def take(self, members: Sequence[int], begin: int, end: int) -> None:
+        for member in members:
+            self._taken[member].append((begin, end))
+
+
+class _Drawer:
+    """One fault: when, how long, at whom; then the keys of its kind."""
+
+    def __init__(self, random: Random, members: int, duration: int, lives: _Lives) -> None:
+        self._random = random
+        self._members = members
+        self._duration = duration
+        self._lives = lives
+        self._at = readable(random.uniform(0.01, _LAST_BEGIN) * duration)
+        self._rest = duration - self._at
+
+    def draw(self, kind: str) -> list[Fault]:
+        return _KINDS[kind](self, kind)
+
+    def _lasts(self, low: int = 100 * MILLISECOND, high: int = 12 * SECOND) -> int:
+        """A readable span that ends with the safety phase at the latest."""
+        longest = max(1, min(high, self._rest))
+        return max(1, readable(spread(self._random, min(low, longest), longest)))
+
+    def _later(self, wait: int) -> int:
+        """The moment that long after the begin, in whole milliseconds where that is still later."""
+        moment = (self._at + wait) // MILLISECOND * MILLISECOND
+        return moment if moment > self._at else self._at + wait
+
+    def _span(self, low: int, high: int) -> int:
+        return readable(spread(self._random, low, high))
+
+    def _rate(self, most: float) -> float:
+        return float(f"{self._random.uniform(most / 100, most):.2g}")
+
+    def _some(self, most: int) -> tuple[int, ...]:
+        count = self._random.randint(1, min(most, self._members))
+        return tuple(sorted(self._random.sample(range(self._members), count)))
+
+    def _narrowed(self, fault: Fault) -> list[Fault]:
+        """The fault for all packets, those of a member or of one direction, sometimes of one plane or message."""
+        keys: dict[str, Any] = {}
+        where = self._random.randrange(4)
+        if where == 1:
+            keys["members"] = self._some(1)
+        elif where == 2 and self._members > 1:
+            source, target = self._random.sample(range(self._members), 2)
+            keys |= {"sources": (source,), "targets": (target,)}
+        if self._random.random() < 0.2:
+            keys["plane"] = self._random.choice(("multicast", "unicast"))
+        elif self._random.random() < 0.2:
+            keys["message"] = self._random.choice(MESSAGES)
+        return [replace(fault, **keys)]
+
+    def partition(self, kind: str) -> list[Fault]:
+        groups = draw_groups(self._random, self._members)
+        lasts = self._lasts(low=SECOND)
+        flaps = None
+        if self._random.random() < 0.25:
+            flaps = self._span(200 * MILLISECOND, 5 * SECOND)
+        return [Fault(kind=kind, at=self._at, groups=groups, lasts=lasts, flaps=flaps)]
+
+    def one_way(self, kind: str) -> list[Fault]:
+        order = self._random.sample(range(self._members), self._members)
+        cut = self._random.randint(1, self._members - 1)
+        end = self._random.randint(cut + 1, self._members)
+        sources, targets = tuple(sorted(order[:cut])), tuple(sorted(order[cut:end]))
+        return [Fault(kind=kind, at=self._at, sources=sources, targets=targets, lasts=self._lasts())]
+
+    def clog(self, kind: str) -> list[Fault]:
+        members = self._some(self._members)
+        each = self._span(100 * MILLISECOND, 2 * SECOND)
+        return [Fault(kind=kind, at=self._at, members=members, each=each, lasts=self._lasts(low=SECOND))]
+
+    def lose(self, kind: str) -> list[Fault]:
+        if self._random.random() < 0.3:
+            count = self._random.randint(5, 200)
+            return self._narrowed(Fault(kind=kind, at=self._at, rate=1.0, count=count, lasts=self._lasts()))
+        return self._narrowed(Fault(kind=kind, at=self._at, rate=self._rate(0.3), lasts=self._lasts()))
+
+    def spoil(self, kind: str) -> list[Fault]:
+        rate = self._rate({"duplicate": 0.5, "reorder": 0.5, "corrupt": 0.05}[kind])
+        return self._narrowed(Fault(kind=kind, at=self._at, rate=rate, lasts=self._lasts()))
+
+    def delay(self, kind: str) -> list[Fault]:
+        by = self._span(100 * MICROSECOND, 200 * MILLISECOND)
+        return self._narrowed(Fault(kind=kind, at=self._at, by=by, lasts=self._lasts()))
+
+    def limit(self, kind: str) -> list[Fault]:
+        members = self._some(1) if self._random.random() < 0.7 else ()
+        by = readable(spread(self._random, 100_000, 10_000_000))
+        return [Fault(kind=kind, at=self._at, by=by, members=members, lasts=self._lasts())]
+
+    def replay(self, kind: str) -> list[Fault]:
+        age = self._span(100 * MILLISECOND, 60 * SECOND)
+        return [Fault(kind=kind, at=self._at, rate=self._rate(0.5), age=age, lasts=self._lasts())]
+
+    def oversize(self, kind: str) -> list[Fault]:
+        return [Fault(kind=kind, at=self._at, above=readable(self._random.uniform(300, 1400)), lasts=self._lasts())]
+
+    def crash(self, kind: str) -> list[Fault]:
+        style = self._random.choice(("disk", "disk", "amnesia", "amnesia", "fast", "fast", "all", "never"))
+        disk = style in ("disk", "never") or (style in ("fast", "all") and self._random.random() < 0.5)
+        longest = 500 * MILLISECOND if style == "fast" else 5 * SECOND
+        restart = self._lasts(100 * MILLISECOND, longest)
+        free = self._lives.free(self._at, self._at + restart)
+        if not free:
+            return self.hold("pause")
+        if style == "all" and len(free) == self._members:
+            members = tuple(range(self._members))
+        else:
+            members = (self._random.choice(free),)
+        if style == "never" and self._lives.spare and self._lives.free(self._at, self._duration).count(members[0]):
+            self._lives.spare -= 1
+            self._lives.take(members, self._at, self._duration)
+            return [Fault(kind=kind, at=self._at, members=members)]
+        self._lives.take(members, self._at, self._at + restart)
+        return [Fault(kind=kind, at=self._at, members=members, restart=restart, disk=disk)]
+
+    def hold(self, kind: str) -> list[Fault]:
+        return [Fault(kind=kind, at=self._at, members=self._some(1 if kind == "isolate" else 2), lasts=self._lasts())]
+
+    def slow(self, kind: str) -> list[Fault]:
+        times = float(f"{spread(self._random, 2, 50):.2g}")
+        return [Fault(kind=kind, at=self._at, members=self._some(1), times=times, lasts=self._lasts(low=SECOND))]
+
+    def clock_step(self, kind: str) -> list[Fault]:
+        by = self._span(MILLISECOND, _DAY) * self._random.choice((-1, 1))
+        return [Fault(kind=kind, at=self._at, members=self._some(1), by=by)]
+
+    def drift(self, kind: str) -> list[Fault]:
+        most = 500 if kind == "clock_drift" else 200
+        parts = 10**6 if kind == "clock_drift" else 10**3
+        by = self._random.randint(most // 50, most) * self._random.choice((-1, 1)) / parts
+        return [Fault(kind=kind, at=self._at, members=self._some(1), by=by, lasts=self._lasts(low=SECOND))]
+
+    def disk(self, kind: str) -> list[Fault]:
+        """The damage shows when the member comes back, so a crash follows."""
+        wait = self._lasts(10 * MILLISECOND, min(2 * SECOND, max(1, self._rest // 2)))
+        crash_at = self._later(wait)
+        self._rest = self._duration - crash_at
+        restart = self._lasts(100 * MILLISECOND, 3 * SECOND)
+        what = self._random.choice(DISK_FAULTS)
+        free = self._lives.free(self._at, crash_at + restart)
+        if not free:
+            self._rest = self._duration - self._at
+            return self.hold("pause")
+        members = (self._random.choice(free),)
+        self._lives.take(members, self._at, crash_at + restart)
+        return [
+            Fault(kind=kind, at=self._at, members=members, what=what),
+            Fault(kind="crash", at=crash_at, members=members, restart=restart),
+        ]
+
+    def leave(self, kind: str) -> list[Fault]:
+        away = self._lasts(100 * MILLISECOND, 5 * SECOND)
+        free = self._lives.free(self._at, self._at + away)
+        if not free:
+            return self.hold("pause")
+        members = (self._random.choice(free),)
+        self._lives.take(members, self._at, self._at + away)
+        back = Fault(kind="join", at=self._later(away), members=members)
+        return [Fault(kind=kind, at=self._at, members=members), back]
+
+    def send(self, kind: str) -> list[Fault]:
+        size = readable(spread(self._random, 1_000, 300_000))
+        return [Fault(kind=kind, at=self._at, members=self._some(1), size=size, count=self._random.randint(1, 3))]
+
+
+_KINDS: dict[str, Callable[[_Drawer, str], list[Fault]]] = {
+    "partition": _Drawer.partition,
+    "one_way": _Drawer.one_way,
+    "isolate": _Drawer.hold,
+    "clog": _Drawer.clog,
+    "lose": _Drawer.lose,
+    "duplicate": _Drawer.spoil,
+    "reorder": _Drawer.spoil,
+    "corrupt": _Drawer.spoil,
+    "delay": _Drawer.delay,
+    "limit": _Drawer.limit,
+    "replay": _Drawer.replay,
+    "oversize": _Drawer.oversize,
+    "crash": _Drawer.crash,
+    "pause": _Drawer.hold,
+    "slow": _Drawer.slow,
+    "stop_reading": _Drawer.hold,
+    "clock_step": _Drawer.clock_step,
+    "clock_drift": _Drawer.drift,
+    "timer_drift": _Drawer.drift,
+    "disk": _Drawer.disk,
+    "leave": _Drawer.leave,
+    "send": _Drawer.send,
+}
+assert tuple(_KINDS) == DRAWN_KINDS, "every kind that can be drawn has its function"

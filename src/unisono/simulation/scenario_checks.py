@@ -1,0 +1,130 @@
+"""What cannot be true together in a scenario: members that do not exist, times that do not fit, unknown names.
+
+The reader applies it to every file; a scenario built in code may be checked as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from unisono.errors import ScenarioError
+from unisono.marks import MARKS
+from unisono.simulation.scenario import DEFAULT_GROUP, Fault, Scenario
+from unisono.simulation.scenario_values import did_you_mean, write_duration
+
+
+def check(scenario: Scenario) -> None:
+    """Raise ScenarioError for the first thing that cannot be."""
+    _check_expectations(scenario)
+    _check_groups(scenario)
+    _check_workloads(scenario)
+    _check_members(scenario)
+    for index, fault in enumerate(scenario.faults):
+        _check_fault(scenario, fault, f"fault[{index}]")
+
+
+def most_members(scenario: Scenario) -> int:
+    return scenario.members if isinstance(scenario.members, int) else scenario.members[1]
+
+
+def group_names(scenario: Scenario) -> tuple[str, ...]:
+    return tuple(group.name for group in scenario.groups) or (DEFAULT_GROUP,)
+
+
+def _check_expectations(scenario: Scenario) -> None:
+    if scenario.expect != "held":
+        from unisono.properties.registry import PROPERTIES
+
+        if scenario.expect not in PROPERTIES:
+            raise ScenarioError("expect", f'expected "held" or one of {", ".join(PROPERTIES)}, got {scenario.expect!r}')
+    if scenario.marks != "all":
+        for mark in scenario.marks:
+            if mark not in MARKS:
+                raise ScenarioError("marks", f"unknown mark {mark!r}; {did_you_mean(mark, tuple(MARKS))}")
+
+
+def _check_groups(scenario: Scenario) -> None:
+    seen: list[str] = []
+    fewest = scenario.members if isinstance(scenario.members, int) else scenario.members[0]
+    for index, group in enumerate(scenario.groups):
+        if group.name in seen:
+            raise ScenarioError(f"group[{index}].name", f"another group is called {group.name!r}")
+        seen.append(group.name)
+        _members_exist(scenario, f"group[{index}].members", group.members)
+        if min(group.members) >= fewest:
+            raise ScenarioError(
+                f"group[{index}].members", f"expected someone who is there when only {fewest} members are drawn"
+            )
+
+
+def _check_workloads(scenario: Scenario) -> None:
+    groups = {group.name: group.members for group in scenario.groups}
+    for index, workload in enumerate(scenario.workloads):
+        path = f"workload[{index}]"
+        _group_exists(scenario, f"{path}.group", workload.group)
+        if workload.senders != "all":
+            _members_exist(scenario, f"{path}.senders", workload.senders)
+            for sender in workload.senders:
+                if groups and sender not in groups[workload.group]:
+                    raise ScenarioError(f"{path}.senders", f"member {sender} is not in group {workload.group!r}")
+        _within_duration(scenario, f"{path}.start", workload.start)
+        if workload.stop is not None:
+            _within_duration(scenario, f"{path}.stop", workload.stop)
+            if workload.stop < workload.start:
+                raise ScenarioError(
+                    f"{path}.stop", f"expected a time after the start, {write_duration(workload.start)}"
+                )
+
+
+def _check_members(scenario: Scenario) -> None:
+    seen: list[int] = []
+    for index, plan in enumerate(scenario.member_plans):
+        path = f"member[{index}]"
+        _members_exist(scenario, f"{path}.index", (plan.index,))
+        if plan.index in seen:
+            raise ScenarioError(f"{path}.index", f"member {plan.index} has a table already")
+        seen.append(plan.index)
+        _within_duration(scenario, f"{path}.joins", plan.joins)
+        if plan.leaves is not None:
+            _within_duration(scenario, f"{path}.leaves", plan.leaves)
+            if plan.leaves <= plan.joins:
+                raise ScenarioError(f"{path}.leaves", f"expected a time after it joins, {write_duration(plan.joins)}")
+
+
+def _check_fault(scenario: Scenario, fault: Fault, path: str) -> None:
+    if fault.at is None and fault.when is None:
+        raise ScenarioError(f"{path}.at", 'missing; expected either "at" or "when"')
+    if fault.at is not None and fault.when is not None:
+        raise ScenarioError(f"{path}.when", 'expected either "at" or "when", not both')
+    if fault.at is not None:
+        _within_duration(scenario, f"{path}.at", fault.at)
+    if fault.when is not None and fault.when.member is not None:
+        _members_exist(scenario, f"{path}.when.member", (fault.when.member,))
+    _members_exist(scenario, f"{path}.groups", (member for group in fault.groups for member in group))
+    _members_exist(scenario, f"{path}.from", fault.sources)
+    _members_exist(scenario, f"{path}.to", fault.targets)
+    _members_exist(scenario, f"{path}.member", fault.members)
+    if fault.group is not None:
+        _group_exists(scenario, f"{path}.group", fault.group)
+
+
+def _members_exist(scenario: Scenario, path: str, members: Iterable[int]) -> None:
+    most = most_members(scenario)
+    for member in members:
+        if not 0 <= member < most:
+            there = f"members are 0 to {most - 1}" if most > 1 else "the only member is 0"
+            raise ScenarioError(path, f"there is no member {member}; {there}")
+
+
+def _group_exists(scenario: Scenario, path: str, name: str) -> None:
+    names = group_names(scenario)
+    if name not in names:
+        raise ScenarioError(path, f"unknown group {name!r}; {did_you_mean(name, names)}")
+
+
+def _within_duration(scenario: Scenario, path: str, moment: int) -> None:
+    if not 0 <= moment <= scenario.duration:
+        raise ScenarioError(
+            path,
+            f"expected a time within the duration, {write_duration(scenario.duration)}, got {write_duration(moment)}",
+        )

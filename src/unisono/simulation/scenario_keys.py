@@ -1,0 +1,249 @@
+"""Every key of a scenario file: which table has it, what it takes, and which faults there are.
+
+The reader, the writer and `--set` take the keys from here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from unisono.identity import why_bad_name
+from unisono.simulation.scenario_values import (
+    BANDWIDTH,
+    FLAG,
+    MEMBER,
+    MEMBERS,
+    RATE,
+    RATIO,
+    SIZE,
+    SPAN,
+    STEP,
+    TEXT,
+    TIME,
+    Value,
+    list_of,
+    number,
+    one_of,
+    one_or_range,
+    or_word,
+    whole,
+)
+from unisono.units import MICROSECOND, MILLISECOND
+
+MEMBER_LIMIT = 1024
+"""The most members a scenario may have."""
+
+LATER_PROTOCOLS = ("virtual_synchrony", "precedence", "replication")
+LATER_FAULTS = ("stop_answering", "absent", "become_receiver")
+LATER_KEYS = {"": ("servers", "controllers"), "member": ("role",)}
+"""Known words of the format that this version does not offer yet; keys by their table."""
+
+MESSAGES = (
+    "data",
+    "keep_alive",
+    "report",
+    "activation_request",
+    "activation_grant",
+    "repair_request",
+    "repair",
+    "left_behind",
+    "deactivation",
+)
+"""What a packet fault may single out with `message`."""
+
+DISK_FAULTS = ("lose_unsynced", "torn", "flip", "stale", "full", "error")
+
+TRACE_KINDS = (
+    "SEND",
+    "DELIVER",
+    "VIEW",
+    "START",
+    "JOIN",
+    "LEAVE",
+    "CRASH",
+    "LEFT_BEHIND",
+    "UNAVAILABLE",
+    "ACTIVATE",
+    "GRANT",
+    "SUSPECT",
+    "RTR",
+    "RTX",
+    "GC",
+    "MARK",
+)
+"""Trace rows that a fault may wait for with `when`."""
+
+
+class Key(NamedTuple):
+    """One key: what it takes, the field that holds it where that has another name, and whether it must be there."""
+
+    value: Value
+    field: str | None = None
+    required: bool = False
+
+
+class FaultKind(NamedTuple):
+    """One kind of fault: keys it must have, keys it may have, and whether it goes on for a time."""
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    lasting: bool = True
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All its keys, in the order in which they are written."""
+        timing = ("lasts",) if "each" in self.required else ("lasts", "flaps") if self.lasting else ()
+        return ("at", "when", "kind", *self.required, *self.optional, *timing)
+
+
+def _read_name(raw: object) -> str:
+    name: str = TEXT.read(raw)
+    if (why := why_bad_name(name)) is not None:
+        raise ValueError(why)
+    return name
+
+
+NAME = Value(_read_name, TEXT.write)
+
+SCENARIO_KEYS: dict[str, Key] = {
+    "name": Key(NAME, required=True),
+    "says": Key(TEXT),
+    "protocol": Key(one_of(("intergroup",), LATER_PROTOCOLS, "protocol")),
+    "seed": Key(whole(0)),
+    "members": Key(one_or_range(whole(1, MEMBER_LIMIT))),
+    "sites": Key(whole(1, MEMBER_LIMIT)),
+    "duration": Key(SPAN),
+    "settle": Key(TIME),
+    "expect": Key(TEXT),
+    "marks": Key(or_word("all", list_of(TEXT))),
+    "marks_seeds": Key(whole(1)),
+}
+
+TABLES = ("options", "network", "group", "workload", "member", "fault", "random")
+REPEATED_TABLES = ("group", "workload", "member", "fault")
+
+BURST_KEYS = {"every": Key(SPAN, required=True), "packets": Key(whole(1), required=True)}
+
+NETWORK_KEYS: dict[str, Key] = {
+    "shape": Key(one_of(("lan", "wan", "world", "star", "sites"))),
+    "latency": Key(one_or_range(TIME)),
+    "site_latency": Key(one_or_range(TIME)),
+    "jitter": Key(TIME),
+    "loss": Key(RATE),
+    "duplicate": Key(RATE),
+    "reorder": Key(RATE),
+    "corrupt": Key(RATE),
+    "bandwidth": Key(BANDWIDTH),
+    "queue": Key(whole(1)),
+    "hops": Key(whole(0, 255)),
+    "shared": Key(FLAG),
+}
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "lan": {"latency": 100 * MICROSECOND, "jitter": 50 * MICROSECOND},
+    "wan": {"latency": (5 * MILLISECOND, 40 * MILLISECOND), "jitter": 2 * MILLISECOND, "hops": 6},
+    "world": {"latency": (20 * MILLISECOND, 150 * MILLISECOND), "jitter": 10 * MILLISECOND, "hops": 12},
+    "star": {"latency": 2 * MILLISECOND, "jitter": 200 * MICROSECOND, "hops": 2},
+    "sites": {
+        "latency": 100 * MICROSECOND,
+        "site_latency": (5 * MILLISECOND, 40 * MILLISECOND),
+        "jitter": 50 * MICROSECOND,
+        "hops": 3,
+    },
+}
+"""What a shape means where the file does not say otherwise."""
+
+GROUP_KEYS = {"name": Key(NAME, required=True), "members": Key(list_of(MEMBER, least=1), required=True)}
+
+WORKLOAD_KEYS: dict[str, Key] = {
+    "group": Key(TEXT),
+    "senders": Key(or_word("all", list_of(MEMBER, least=1))),
+    "rate": Key(or_word("max", number(1e-6, 1e6, 'messages a second above 0, or "max"'))),
+    "size": Key(one_or_range(SIZE)),
+    "start": Key(TIME),
+    "stop": Key(TIME),
+}
+
+MEMBER_KEYS = {"index": Key(MEMBER, required=True), "joins": Key(TIME), "leaves": Key(TIME)}
+"""Beside `service` and `options`, which are settings."""
+
+WHEN_KEYS = {"kind": Key(one_of(TRACE_KINDS), required=True), "member": Key(MEMBER), "count": Key(whole(1))}
+
+_PACKETS = ("from", "to", "member", "plane", "message", "sequence", "count")
+
+FAULTS: dict[str, FaultKind] = {
+    "partition": FaultKind(("groups",)),
+    "one_way": FaultKind(("from", "to")),
+    "isolate": FaultKind(("member",)),
+    "clog": FaultKind(("members", "each")),
+    "lose": FaultKind(("rate",), _PACKETS),
+    "duplicate": FaultKind(("rate",), _PACKETS),
+    "reorder": FaultKind(("rate",), _PACKETS),
+    "corrupt": FaultKind(("rate",), _PACKETS),
+    "delay": FaultKind(("by",), _PACKETS),
+    "limit": FaultKind(("by",), _PACKETS),
+    "replay": FaultKind(("rate", "age")),
+    "oversize": FaultKind(("above",)),
+    "crash": FaultKind(("member",), ("restart", "disk"), lasting=False),
+    "pause": FaultKind(("member",)),
+    "slow": FaultKind(("member", "times")),
+    "stop_reading": FaultKind(("member",)),
+    "clock_step": FaultKind(("member", "by"), lasting=False),
+    "clock_drift": FaultKind(("member", "by")),
+    "timer_drift": FaultKind(("member", "by")),
+    "disk": FaultKind(("member", "what"), lasting=False),
+    "leave": FaultKind(("member",), ("group",), lasting=False),
+    "join": FaultKind(("member",), ("group",), lasting=False),
+    "send": FaultKind(("member",), ("group", "size", "count"), lasting=False),
+}
+
+FAULT_KEYS: dict[str, Key] = {
+    "at": Key(TIME),
+    "kind": Key(one_of(tuple(FAULTS), LATER_FAULTS, "fault"), required=True),
+    "lasts": Key(or_word("forever", SPAN)),
+    "flaps": Key(SPAN),
+    "groups": Key(list_of(list_of(MEMBER, least=1), least=2)),
+    "from": Key(MEMBERS, "sources"),
+    "to": Key(MEMBERS, "targets"),
+    "member": Key(MEMBERS, "members"),
+    "members": Key(MEMBERS, "members"),
+    "each": Key(SPAN),
+    "rate": Key(RATE),
+    "plane": Key(one_of(("multicast", "unicast"))),
+    "message": Key(one_of(MESSAGES)),
+    "sequence": Key(whole(0)),
+    "count": Key(whole(1)),
+    "age": Key(SPAN),
+    "above": Key(SIZE),
+    "restart": Key(TIME),
+    "disk": Key(FLAG),
+    "times": Key(number(1, 1000, "a factor from 1 to 1000")),
+    "what": Key(one_of(DISK_FAULTS)),
+    "group": Key(TEXT),
+    "size": Key(SIZE),
+}
+"""Keys of every fault but `when`, a table, and `by`, which differs between kinds."""
+
+BY = {"delay": SPAN, "limit": BANDWIDTH, "clock_step": STEP, "clock_drift": RATIO, "timer_drift": RATIO}
+
+FAULT_DEFAULTS: dict[str, dict[str, Any]] = {
+    **{kind: {"rate": 1.0} for kind in ("lose", "duplicate", "reorder", "corrupt")},
+    "send": {"size": 200, "count": 1},
+}
+"""What a missing key means; a packet fault may leave its rate out only where it singles packets out."""
+
+DRAWN_KINDS = tuple(kind for kind in FAULTS if kind != "join")
+"""What [random] can draw; a drawn leave brings its join."""
+
+_DRAWN_NAMES = list_of(one_of(DRAWN_KINDS, LATER_FAULTS, "fault"), least=1)
+RANDOM_KEYS = {"count": Key(one_or_range(whole(0, 1000))), "kinds": Key(or_word("all", _DRAWN_NAMES))}
+
+
+def fault_value(kind: str, key: str) -> Value:
+    """What a key of this kind of fault takes."""
+    return BY[kind] if key == "by" else FAULT_KEYS[key].value
+
+
+def fault_field(key: str) -> str:
+    """The field of Fault that a key fills."""
+    return FAULT_KEYS[key].field or key if key in FAULT_KEYS else key

@@ -1,0 +1,237 @@
+"""Carries out the faults of a scenario: begins them, ends them, and writes both into the trace as ground truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from unisono.simulation.application import payload
+from unisono.simulation.machine import Machine
+from unisono.simulation.network import Network
+from unisono.simulation.packet_rules import PacketRule
+from unisono.simulation.scenario import FOREVER, Fault
+from unisono.simulation.streams import stream
+
+PACKET_FAULTS = frozenset(("lose", "duplicate", "reorder", "corrupt", "delay", "replay", "oversize"))
+LINK_FAULTS = frozenset(("partition", "one_way", "isolate"))
+HOPELESS_LOSS = 0.9
+"""A network that loses this much is no network: nothing is expected of it."""
+_MILLION = 1_000_000
+
+
+class Stage(Protocol):
+    """What faults act on."""
+
+    now: int
+    end_of_faults: int
+    seed: int
+    machines: list[Machine]
+    network: Network
+
+    def schedule(self, at: int, call: Callable[[int], None]) -> None: ...
+    def note_fault(self, fault: Fault, begins: bool, members: list[str]) -> None: ...
+    def crash(self, machine: Machine) -> None: ...
+    def restart(self, machine: Machine, disk: bool) -> None: ...
+    def leave(self, machine: Machine, group: str | None) -> None: ...
+    def join(self, machine: Machine, group: str | None) -> None: ...
+
+
+class Troubles:
+    """The faults of one run."""
+
+    __slots__ = ("_active", "_links", "_stage")
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._active: dict[int, Fault] = {}
+        self._links: dict[int, Fault] = {}
+        stage.network.set_connectivity(self._connected)
+
+    def arrange(self, faults: tuple[Fault, ...]) -> None:
+        """Begin each fault at its time; those that wait for a row begin when the world says so."""
+        for number, fault in enumerate(faults):
+            if fault.at is not None:
+                self._stage.schedule(fault.at, self._beginner(number, fault))
+
+    def _beginner(self, number: int, fault: Fault) -> Callable[[int], None]:
+        return lambda now: self.begin(number, fault)
+
+    def begin(self, number: int, fault: Fault) -> None:
+        stage = self._stage
+        if stage.now >= stage.end_of_faults:
+            return
+        if fault.kind == "clog":
+            self._clog(number, fault)
+            return
+        self._start(number, fault)
+        end = stage.end_of_faults if not isinstance(fault.lasts, int) else stage.now + fault.lasts
+        if fault.lasts == FOREVER:
+            return
+        if fault.flaps is not None:
+            self._flap(number, fault, min(end, stage.end_of_faults), True)
+        elif end < stage.end_of_faults:
+            stage.schedule(end, lambda now: self.end(number))
+
+    def end_all(self) -> None:
+        """Heal: everything ends but what is to last forever."""
+        for number in [number for number, fault in self._active.items() if fault.lasts != FOREVER]:
+            self.end(number)
+
+    def _flap(self, number: int, fault: Fault, end: int, active: bool) -> None:
+        assert fault.flaps is not None, "only flapping faults flap"
+        turn = self._stage.now + fault.flaps
+        if turn >= end:
+            self._stage.schedule(end, lambda now: self.end(number))
+            return
+
+        def toggle(now: int) -> None:
+            if active:
+                self.end(number)
+            else:
+                self._start(number, fault)
+            self._flap(number, fault, end, not active)
+
+        self._stage.schedule(turn, toggle)
+
+    def _clog(self, number: int, fault: Fault) -> None:
+        """Cut members off one after another, and let them back in another order."""
+        stage = self._stage
+        assert fault.each is not None, "a clog has a pace"
+        end = stage.end_of_faults if not isinstance(fault.lasts, int) else stage.now + fault.lasts
+        back = list(range(len(fault.members)))
+        stream(stage.seed, f"clog/{number}").shuffle(back)
+        for place, member in enumerate(fault.members):
+            isolation = replace(fault, kind="isolate", members=(member,), each=None, lasts=None)
+            key = (number + 1) * 100_000 + place
+            stage.schedule(stage.now + place * fault.each, self._beginner(key, isolation))
+            opens = end + back[place] * fault.each
+            stage.schedule(min(opens, stage.end_of_faults), self._ender(key))
+
+    def _ender(self, number: int) -> Callable[[int], None]:
+        return lambda now: self.end(number)
+
+    def _start(self, number: int, fault: Fault) -> None:
+        stage = self._stage
+        if fault.kind in LINK_FAULTS:
+            self._links[number] = fault
+        elif fault.kind in PACKET_FAULTS:
+            stage.network.rules.append(PacketRule(fault))
+        momentary = self._strike(fault)
+        stage.note_fault(fault, True, self._taken_away(fault))
+        if not momentary:
+            self._active[number] = fault
+        if momentary:
+            self._act(fault)
+
+    def end(self, number: int) -> None:
+        fault = self._active.pop(number, None)
+        if fault is None:
+            return
+        stage = self._stage
+        self._links.pop(number, None)
+        if fault.kind in PACKET_FAULTS:
+            stage.network.rules[:] = [rule for rule in stage.network.rules if rule.fault is not fault]
+        for machine in self._machines(fault):
+            if fault.kind == "pause":
+                machine.resume()
+            elif fault.kind == "slow":
+                machine.slowness = 0.0
+            elif fault.kind == "stop_reading":
+                machine.read_again()
+            elif fault.kind == "clock_drift":
+                machine.wall.run_at(0, stage.now)
+            elif fault.kind == "timer_drift":
+                machine.monotonic.run_at(0, stage.now)
+                machine.wake(stage.now)
+            elif fault.kind == "disk":
+                assert fault.what is not None, "a disk fault says what"
+                machine.disk.end(fault.what)
+            elif fault.kind == "limit":
+                stage.network.reset_bandwidth(machine.index)
+        stage.note_fault(fault, False, self._taken_away(fault))
+
+    def _strike(self, fault: Fault) -> bool:
+        """Begin a lasting fault on machines; True when the fault is a momentary act instead."""
+        stage = self._stage
+        for machine in self._machines(fault):
+            if fault.kind == "pause":
+                machine.paused += 1
+            elif fault.kind == "slow":
+                machine.slowness = fault.times or 1.0
+            elif fault.kind == "stop_reading":
+                machine.reading = False
+            elif fault.kind == "clock_drift":
+                machine.wall.run_at(int((fault.by or 0) * _MILLION), stage.now)
+            elif fault.kind == "timer_drift":
+                machine.monotonic.run_at(int((fault.by or 0) * _MILLION), stage.now)
+                machine.wake(stage.now)
+            elif fault.kind == "disk":
+                assert fault.what is not None, "a disk fault says what"
+                machine.disk.begin(fault.what)
+            elif fault.kind == "limit":
+                stage.network.bandwidth[machine.index] = int(fault.by or 0)
+        return fault.kind in ("crash", "clock_step", "leave", "join", "send")
+
+    def _act(self, fault: Fault) -> None:
+        stage = self._stage
+        for machine in self._machines(fault):
+            if fault.kind == "crash":
+                stage.crash(machine)
+                if fault.restart is not None:
+                    self._restart_later(machine, stage.now + fault.restart, fault.disk)
+            elif fault.kind == "clock_step":
+                machine.wall.step(int(fault.by or 0))
+            elif fault.kind == "leave":
+                stage.leave(machine, fault.group)
+            elif fault.kind == "join":
+                stage.join(machine, fault.group)
+            elif fault.kind == "send":
+                self._send(machine, fault)
+
+    def _restart_later(self, machine: Machine, at: int, disk: bool) -> None:
+        self._stage.schedule(at, lambda now: self._stage.restart(machine, disk))
+
+    def _send(self, machine: Machine, fault: Fault) -> None:
+        random = stream(self._stage.seed, f"send/{machine.index}/{self._stage.now}")
+        for group in [fault.group] if fault.group is not None else list(machine.groups):
+            for count in range(fault.count or 1):
+                machine.send(group, 0, (payload(random, f"{machine.name} extra", count, fault.size or 200),))
+
+    def _machines(self, fault: Fault) -> list[Machine]:
+        if not fault.members and fault.kind == "limit":
+            return self._stage.machines
+        return [self._stage.machines[member] for member in fault.members]
+
+    def _connected(self, a: int, b: int) -> bool:
+        return not any(_cuts(fault, a, b) for fault in self._links.values())
+
+    def _taken_away(self, fault: Fault) -> list[str]:
+        """The members of whom nothing is expected while the fault lasts."""
+        names = [machine.name for machine in self._stage.machines]
+        away: set[int] = set()
+        if fault.kind == "partition":
+            sides = sorted(fault.groups, key=len)
+            away = {member for side in sides for member in side} - set(sides[-1])
+        elif fault.kind == "one_way":
+            sides = sorted((side for side in (fault.sources, fault.targets) if side), key=len)
+            away = set(sides[0])
+        elif fault.kind in ("isolate", "pause", "slow", "stop_reading", "limit"):
+            away = set(fault.members)
+            if fault.kind == "limit" and not away:
+                away = set(range(len(names)))
+        elif fault.kind == "oversize" or (fault.kind == "lose" and (fault.rate or 0) >= HOPELESS_LOSS):
+            away = set(fault.members or fault.targets or range(len(names)))
+        return [names[member] for member in sorted(away)]
+
+
+def _cuts(fault: Fault, a: int, b: int) -> bool:
+    """Whether a fault keeps a packet of `a` from reaching `b`."""
+    if fault.kind == "partition":
+        sides_a = [group for group in fault.groups if a in group]
+        sides_b = [group for group in fault.groups if b in group]
+        return bool(sides_a) and bool(sides_b) and not any(group in sides_b for group in sides_a)
+    if fault.kind == "isolate":
+        return a in fault.members or b in fault.members
+    return (not fault.sources or a in fault.sources) and (not fault.targets or b in fault.targets)

@@ -1,0 +1,321 @@
+"""The world of a simulation: virtual time, the machines, the network between them, and the trace of it all.
+
+One thread, one heap of future calls, every choice from a named stream of the seed. First a safety phase under faults,
+then everything heals and the group must converge while the monitors still watch.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from heapq import heappop, heappush
+from pathlib import Path
+from time import perf_counter
+from typing import Literal
+
+from unisono.engine import (
+    Address,
+    CloseChannel,
+    Engine,
+    Fact,
+    Join,
+    Leave,
+    Listen,
+    OpenChannel,
+    SendDatagram,
+    SendFrame,
+    is_multicast,
+)
+from unisono.node import Node
+from unisono.properties.promises import promised
+from unisono.properties.registry import PROPERTIES, MonitorSuite
+from unisono.settings import SERVICE_CODES, Settings
+from unisono.simulation.application import Sender
+from unisono.simulation.channels import Channels
+from unisono.simulation.disk import Disk
+from unisono.simulation.machine import Machine
+from unisono.simulation.network import Arrival, Network
+from unisono.simulation.outcome import Outcome
+from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario
+from unisono.simulation.scenario_text import write_scenario
+from unisono.simulation.streams import stream
+from unisono.simulation.troubles import Troubles
+from unisono.trace.recorder import Recorder
+from unisono.trace.run_directory import write_run
+from unisono.trace.schema import AnyRow, FaultRow, GaugeRow, MembershipRow
+from unisono.units import MILLISECOND
+
+START_SPREAD = 20 * MILLISECOND
+"""Members that join at the same time start within this long of each other."""
+
+
+class World:
+    """One run of one scenario with all its draws made."""
+
+    def __init__(self, scenario: Scenario, keep_rows: bool, node: Callable[..., Engine] = Node) -> None:
+        assert isinstance(scenario.members, int), "a world runs a drawn scenario"
+        assert scenario.seed is not None, "a world runs a drawn scenario"
+        self._scenario = scenario
+        self._node = node
+        self.seed = scenario.seed
+        self.run_name = f"{scenario.name}-{scenario.seed}"
+        self.now = 0
+        self.end_of_faults = scenario.duration
+        self.rows: list[AnyRow] = []
+        self.monitors = MonitorSuite()
+        self.counters: Counter[str] = Counter()
+        self.marks: Counter[str] = Counter()
+        self.events = 0
+        self._keep_rows = keep_rows
+        self._heap: list[tuple[int, int, Callable[[int], None]]] = []
+        self._serial = 0
+        self._recorder = Recorder(self.run_name, "", "")
+        self._plans = {plan.index: plan for plan in scenario.member_plans}
+        self._groups = scenario.groups or (GroupPlan(name=DEFAULT_GROUP, members=tuple(range(scenario.members))),)
+        self._waiting = [(number, fault) for number, fault in enumerate(scenario.faults) if fault.when is not None]
+        self._seen: Counter[tuple[str, str | None]] = Counter()
+        remember = any(fault.kind == "replay" for fault in scenario.faults)
+        sites = scenario.sites or scenario.members
+        self.network = Network(scenario.network, scenario.members, sites, self.seed, remember)
+        self.machines = [self._machine(index) for index in range(scenario.members)]
+        self._by_address = {self.address(machine.index): machine for machine in self.machines}
+        self._channels = Channels(self.network, self.schedule, self._give_to_life, self.address)
+        self._troubles = Troubles(self)
+        self._senders = [
+            Sender(
+                self, machine, workload, min(workload.stop or scenario.duration, scenario.duration), self.seed, index
+            )
+            for index, workload in enumerate(scenario.workloads)
+            for machine in self.machines
+            if (workload.senders == "all" or machine.index in workload.senders)
+        ]
+
+    def _machine(self, index: int) -> Machine:
+        clock_offset = stream(self.seed, f"wall/{index}").randint(-5 * MILLISECOND, 5 * MILLISECOND)
+        disk = Disk(stream(self.seed, f"disk/{index}"))
+        return Machine(index, f"p{index}", disk, self._scenario.network.queue, clock_offset, self)
+
+    # ── running ──
+
+    def run(self) -> None:
+        """The safety phase, then healing, then the time to converge."""
+        scenario = self._scenario
+        for machine in self.machines:
+            self._arrange_life(machine)
+        for workload in scenario.workloads:
+            self.schedule(workload.start, lambda now: self._note("load", "begin"))
+            stop = min(workload.stop or scenario.duration, scenario.duration)
+            self.schedule(stop, lambda now: self._note("load", "end"))
+        self._troubles.arrange(scenario.faults)
+        self._run_until(scenario.duration)
+        self._troubles.end_all()
+        self._note("heal", "begin")
+        self._run_until(scenario.duration + scenario.settle)
+        for machine in self.machines:
+            if machine.alive:
+                self._membership(machine, "END")
+        self.monitors.finish()
+
+    def _run_until(self, end: int) -> None:
+        heap = self._heap
+        while heap and heap[0][0] <= end:
+            self.now, _, call = heappop(heap)
+            self.events += 1
+            call(self.now)
+        self.now = end
+
+    def schedule(self, at: int, call: Callable[[int], None]) -> None:
+        self._serial += 1
+        heappush(self._heap, (max(at, self.now), self._serial, call))
+
+    def call_at(self, at: int, sender: Sender) -> None:
+        self.schedule(at, lambda now: sender.run())
+
+    def give_later(self, machine: Machine, at: int, fact: Fact) -> None:
+        life = machine.life
+        self.schedule(at, lambda now: self._give_to_life(machine.index, life, fact))
+
+    def _give_to_life(self, index: int, life: int, fact: Fact) -> None:
+        machine = self.machines[index]
+        if machine.life == life:
+            machine.give(fact)
+
+    # ── lives ──
+
+    def _arrange_life(self, machine: Machine) -> None:
+        plan = self._plans.get(machine.index, MemberPlan(index=machine.index))
+        spread = int(stream(self.seed, f"start/{machine.index}").random() * START_SPREAD)
+        self.schedule(plan.joins + spread, lambda now: self._start(machine))
+        if plan.leaves is not None:
+            self.schedule(plan.leaves, lambda now: self.leave(machine, None))
+
+    def _start(self, machine: Machine) -> None:
+        life = machine.life + 1
+        settings = self._settings(machine)
+        engine = self._node(
+            machine.name,
+            stream(self.seed, f"engine/{machine.index}/{life}"),
+            stream(self.seed, f"entropy/{machine.index}/{life}").randbytes,
+            realm="simulation",
+            clock_drift_limit=settings.clock_drift_limit,
+        )
+        machine.start(engine, self.run_name)
+        self.join(machine, None)
+
+    def _settings(self, machine: Machine) -> Settings:
+        plan = self._plans.get(machine.index)
+        return Settings(**{**self._scenario.options, **(plan.options if plan else {})})
+
+    def join(self, machine: Machine, group: str | None) -> None:
+        for plan in self._groups:
+            if machine.index in plan.members and group in (None, plan.name) and plan.name not in machine.groups:
+                machine.groups[plan.name] = True
+                machine.give(Join(plan.name, self._settings(machine)))
+
+    def leave(self, machine: Machine, group: str | None) -> None:
+        for name in list(machine.groups):
+            if group in (None, name):
+                machine.give(Leave(name))
+
+    def crash(self, machine: Machine) -> None:
+        if not machine.alive:
+            return
+        self._membership(machine, "CRASH")
+        machine.disk.crash()
+        machine.stop()
+        self._channels.crash(self.now, machine.index)
+
+    def restart(self, machine: Machine, disk: bool) -> None:
+        if machine.alive:
+            return
+        if not disk:
+            machine.disk.wipe()
+        self._start(machine)
+
+    # ── the network ──
+
+    def address(self, index: int) -> Address:
+        return Address(f"member:{index}")
+
+    def transmit(self, machine: Machine, effect: SendDatagram) -> None:
+        multicast = is_multicast(effect.to)
+        if multicast:
+            receivers = [
+                other.index for other in self.machines if effect.to in other.addresses and other is not machine
+            ]
+        else:
+            receiver = self._by_address.get(effect.to)
+            receivers = [receiver.index] if receiver is not None and receiver is not machine else []
+        source = self.address(machine.index)
+        for arrival in self.network.transmit(self.now, machine.index, receivers, multicast, effect.scope, effect.data):
+            self.schedule(arrival.at, self._arrival(source, effect.to, arrival))
+
+    def _arrival(self, source: Address, destination: Address, arrival: Arrival) -> Callable[[int], None]:
+        machine = self.machines[arrival.receiver]
+
+        def hand_over(now: int) -> None:
+            machine.datagram(source, destination, arrival.hops, arrival.data)
+
+        def arrive(now: int) -> None:
+            brought = self.network.take_in(now, arrival.receiver, len(arrival.data))
+            if brought == now:
+                hand_over(now)
+            elif brought is not None:
+                self.schedule(brought, hand_over)
+
+        return arrive
+
+    def channel_effect(self, machine: Machine, effect: Listen | OpenChannel | CloseChannel | SendFrame) -> None:
+        if isinstance(effect, Listen):
+            self._channels.listen(machine.index, machine.life)
+        elif isinstance(effect, OpenChannel):
+            to = self._by_address[effect.to].index
+            self._channels.open(self.now, machine.index, machine.life, effect.channel, to)
+        elif isinstance(effect, SendFrame):
+            self._channels.send(self.now, machine.index, effect.channel, effect.data)
+        else:
+            self._channels.close(self.now, machine.index, effect.channel)
+
+    # ── the trace ──
+
+    def write(self, row: AnyRow) -> None:
+        self.monitors.observe(row)
+        if self._keep_rows:
+            self.rows.append(row)
+        if isinstance(row, GaugeRow):
+            if row.kind == "MARK":
+                self.marks[row.name] += 1
+        else:
+            self.counters[row.kind] += 1
+        if self._waiting:
+            self._trigger(row)
+
+    def _trigger(self, row: AnyRow) -> None:
+        """Begin the faults that waited for this row."""
+        self._seen[row.kind, None] += 1
+        self._seen[row.kind, row.process] += 1
+        for number, fault in list(self._waiting):
+            when = fault.when
+            assert when is not None, "only such faults wait"
+            key = (when.kind, None if when.member is None else f"p{when.member}")
+            if row.kind == when.kind and self._seen[key] == when.count and key[1] in (None, row.process):
+                self._waiting.remove((number, fault))
+                self._troubles.begin(number, fault)
+
+    def count(self, name: str) -> None:
+        self.counters[name] += 1
+
+    def send_answered(self, machine: Machine, group: str, accepted: bool) -> None:
+        if not accepted:
+            self.counters["send refused"] += 1
+        for sender in self._senders:
+            if sender.waiting and sender.machine is machine and sender.group == group:
+                sender.answered()
+
+    def note_fault(self, fault: Fault, begins: bool, members: list[str]) -> None:
+        self._note(fault.kind, "begin" if begins else "end", members)
+
+    def _note(self, fault: str, edge: Literal["begin", "end"], members: list[str] | None = None) -> None:
+        row = FaultRow(kind="FAULT", fault=fault, edge=edge, members=members or [])
+        self.write(self._recorder.stamp(row, self.now, self.now))
+
+    def _membership(self, machine: Machine, kind: str) -> None:
+        assert machine.recorder is not None, "a living process has a recorder"
+        row = MembershipRow(kind=kind)
+        self.write(machine.recorder.stamp(row, machine.monotonic.read(self.now), self.now))
+
+
+def run(scenario: Scenario, out: Path | None = None) -> Outcome:
+    """Run a drawn scenario; the trace goes to `out` where given."""
+    began = perf_counter()
+    world = World(scenario, keep_rows=out is not None)
+    world.run()
+    services = {SERVICE_CODES[scenario.options.get("service", Settings().service)]} | {
+        SERVICE_CODES[plan.options["service"]] for plan in scenario.member_plans if "service" in plan.options
+    }
+    counts = world.monitors.counts
+    outcome = Outcome(
+        scenario=scenario.name,
+        seed=world.seed,
+        verdicts={
+            property_id: counts.get(property_id, 0)
+            for property_id in PROPERTIES
+            if any(promised(scenario.protocol, service, property_id) for service in services)
+        },
+        violations=world.monitors.violations,
+        marks=dict(sorted(world.marks.items())),
+        counters=dict(sorted((world.counters + world.network.counters).items())),
+        events=world.events,
+        seconds=perf_counter() - began,
+    )
+    if out is not None:
+        summary = {
+            "scenario": outcome.scenario,
+            "seed": outcome.seed,
+            "verdicts": outcome.verdicts,
+            "marks": outcome.marks,
+            "counters": outcome.counters,
+            "events": outcome.events,
+        }
+        write_run(out, world.rows, scenario_text=write_scenario(scenario), summary=summary)
+    return outcome

@@ -1,0 +1,1 @@
+"""Traces: the schema of their rows, and the files that hold them."""

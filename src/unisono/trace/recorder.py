@@ -1,0 +1,103 @@
+"""The driver's side of the trace: turns what an engine did into rows that say who, where and when.
+
+A delivery is recorded from the event that the application gets, not from what the engine believes it handed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from unisono.engine import Deliver, Effect, Record
+from unisono.events import Event, LeftBehind, Message, SourceUnavailable, View
+from unisono.identity import ViewId
+from unisono.trace.schema import (
+    AnyRow,
+    DeliverRow,
+    MembershipRow,
+    Reason,
+    Start,
+    ViewRow,
+    body_hash,
+)
+
+
+class Recorder:
+    """Writes the rows of one life of one process, in order, with dense positions."""
+
+    __slots__ = ("_host", "_position", "_process", "_run", "_view", "_view_text", "incarnation")
+
+    def __init__(self, run: str, process: str, host: str) -> None:
+        self._run = run
+        self._process = process
+        self._host = host
+        self._position = 0
+        self._view: ViewId | None = None
+        self._view_text: str | None = None
+        self.incarnation = 0
+
+    def rows(self, effect: Effect, at: int, truth: int | None) -> Iterator[AnyRow]:
+        """The rows that an effect leaves in the trace."""
+        if isinstance(effect, Deliver):
+            for event in effect.events:
+                row = self._event_row(event)
+                if row is not None:
+                    row.group, row.service, row.stretch = effect.group, effect.service, effect.stretch
+                    yield self.stamp(row, at, truth)
+        elif isinstance(effect, Record):
+            if effect.row.kind == "START":
+                self.incarnation = effect.row.incarnation
+            yield self.stamp(effect.row, at, truth)
+
+    def stamp(self, row: AnyRow, at: int, truth: int | None) -> AnyRow:
+        """Fill in who, where and when."""
+        row.run = self._run
+        row.process = self._process
+        row.incarnation = self.incarnation
+        row.position = self._position
+        row.at = at
+        row.host = self._host
+        row.truth = truth
+        self._position += 1
+        return row
+
+    def _event_row(self, event: Event) -> AnyRow | None:
+        if isinstance(event, Message):
+            return DeliverRow(
+                kind="DELIVER",
+                view=self._words(event.view),
+                source=event.source.name,
+                source_incarnation=event.source.incarnation,
+                sequence=event.sequence,
+                number=event.number,
+                timestamp=event.timestamp,
+                size=len(event.data),
+                body=body_hash(event.data),
+                index=event.index,
+            )
+        if isinstance(event, View):
+            return self._view_row(event)
+        if isinstance(event, LeftBehind | SourceUnavailable):
+            kind = "LEFT_BEHIND" if isinstance(event, LeftBehind) else "UNAVAILABLE"
+            peer = event.source
+            return MembershipRow(kind=kind, view=self._view_text, peer=peer.name, peer_incarnation=peer.incarnation)
+        return None
+
+    def _view_row(self, event: View) -> ViewRow:
+        return ViewRow(
+            kind="VIEW",
+            view=self._words(event.id),
+            start_time=event.id.start,
+            leader=event.id.leader.name,
+            leader_incarnation=event.id.leader.incarnation,
+            leader_sequence=event.id.sequence,
+            previous=None if event.previous is None else str(event.previous),
+            role="receiver",
+            start=[Start(p.source.name, p.source.incarnation, p.sequence, p.number) for p in event.start],
+            reasons=[Reason(process.name, process.incarnation, str(reason)) for process, reason in event.reasons],
+        )
+
+    def _words(self, view: ViewId | None) -> str | None:
+        if view is not self._view:
+            self._view = view
+            self._view_text = None if view is None else str(view)
+        return self._view_text

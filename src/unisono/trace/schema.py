@@ -1,0 +1,163 @@
+"""The trace: one flat typed table a family of events, the same for real and simulated runs.
+
+Writers, monitors, Parquet and Spark all take their columns from here. An engine fills what it knows; the
+recorder of the driver adds who, where and when. Nothing in a row depends on the host's name, the commit or
+the hour, so that equal seeds give equal bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from xxhash import xxh3_64_intdigest
+
+SCHEMA_VERSION = 1
+
+
+class Row(Struct, kw_only=True, array_like=True):
+    """The columns that every family has.
+
+    `position` is dense per (process, incarnation) and is the local order; `at` is the local monotonic clock, comparable
+    only within one `host`; `truth` is the simulator's global time, null in real runs. `view` is the current
+    view's identifier in words, `stretch` grows with every change of service and every absence.
+    """
+
+    kind: str
+    run: str = ""
+    group: str = ""
+    process: str = ""
+    incarnation: int = 0
+    position: int = 0
+    at: int = 0
+    host: str = ""
+    truth: int | None = None
+    view: str | None = None
+    service: str | None = None
+    stretch: int = 0
+
+
+class SendRow(Row, kw_only=True, tag="send"):
+    """SEND: an application message takes its number and leaves. `sequence` is that of its last fragment."""
+
+    sequence: int
+    number: int
+    timestamp: int
+    size: int
+    body: int
+    origin: str | None = None
+
+
+class DeliverRow(Row, kw_only=True, tag="deliver"):
+    """DELIVER: an application message is handed to the application; `index` counts within the view from 0."""
+
+    source: str
+    source_incarnation: int
+    sequence: int
+    number: int
+    timestamp: int
+    size: int
+    body: int
+    index: int
+    origin: str | None = None
+
+
+class Start(Struct, frozen=True, array_like=True):
+    """Where delivery from one member begins in a view, in wire sequences and in application numbers."""
+
+    source: str
+    incarnation: int
+    sequence: int
+    number: int
+
+
+class Reason(Struct, frozen=True, array_like=True):
+    """Why one process is, or is no longer, in a view."""
+
+    process: str
+    incarnation: int
+    reason: str
+
+
+class ViewRow(Row, kw_only=True, tag="view"):
+    """VIEW: the view in the common column is installed; `members` are the sources of `start`, in order."""
+
+    start_time: int
+    leader: str
+    leader_incarnation: int
+    leader_sequence: int
+    previous: str | None
+    role: str
+    start: list[Start]
+    transitional: list[Start] | None = None
+    reasons: list[Reason] = []
+
+
+class MembershipRow(Row, kw_only=True, tag="membership"):
+    """START JOIN LEAVE CRASH END LEFT_BEHIND UNAVAILABLE ACTIVATE GRANT SUSPECT: what happens to processes.
+
+    `peer` is the other process where there is one. CRASH is written by whoever knows (the simulator); END says
+    that the run ended while the process lived: a process with neither is audited as crashed at its last row.
+    """
+
+    peer: str | None = None
+    peer_incarnation: int | None = None
+    sequence: int | None = None
+    number: int | None = None
+    reason: str | None = None
+
+
+class RepairRow(Row, kw_only=True, tag="repair"):
+    """RTR (this process asks), RTX (this process repairs), GC (released up to `last`): sequences first to last."""
+
+    source: str
+    source_incarnation: int
+    first: int
+    last: int
+    peer: str | None = None
+
+
+class GaugeRow(Row, kw_only=True, tag="gauge"):
+    """GAUGE: the highest value since the last one, beside its cap. MARK: a hard situation by name, value 1."""
+
+    name: str
+    value: int
+    cap: int | None = None
+
+
+class FaultRow(Row, kw_only=True, tag="fault"):
+    """FAULT: ground truth written by whoever makes the faults; `edge` says whether it begins or ends.
+
+    `members` are the processes that it takes away from the rest of the group; a fault that only disturbs (loss,
+    delay) has none. The kinds `load` (a workload runs) and `heal` (all faults but the lasting ones ended) are such truth too.
+    """
+
+    fault: str
+    edge: Literal["begin", "end"]
+    members: list[str] = []
+    text: str = ""
+
+
+AnyRow = SendRow | DeliverRow | ViewRow | MembershipRow | RepairRow | GaugeRow | FaultRow
+
+FAMILIES: dict[str, type[AnyRow]] = {
+    "send": SendRow,
+    "deliver": DeliverRow,
+    "view": ViewRow,
+    "membership": MembershipRow,
+    "repair": RepairRow,
+    "gauge": GaugeRow,
+    "fault": FaultRow,
+}
+"""Every family by the name of its table. Later capabilities add theirs here."""
+
+
+def family_of(row: AnyRow) -> str:
+    """The name of the table that a row belongs to."""
+    return str(row.__struct_config__.tag)
+
+
+def body_hash(payload: bytes) -> int:
+    """What stands for a payload in the trace: 64 bits, signed as Parquet and Spark have them."""
+    digest = xxh3_64_intdigest(payload)
+    return digest - (1 << 64) if digest >> 63 else digest

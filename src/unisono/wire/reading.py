@@ -1,0 +1,172 @@
+"""Bytes to packets: sanity first, then the seal, then the body; a refusal leaves nothing behind."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+import msgspec
+
+from unisono.clock import TIMESTAMP_LIMIT
+from unisono.identity import NAME_LIMIT_BYTES, ProcessId
+from unisono.sealing import Seal
+from unisono.wire.layout import (
+    CONTROL,
+    CONTROL_HEAD,
+    DATA,
+    DATA_HEAD,
+    DATAGRAM_LIMIT_BYTES,
+    FRAGMENT_HEAD,
+    HEADER,
+    MAGIC,
+    MESSAGE_HEAD,
+    REPAIR,
+    VERSION,
+)
+from unisono.wire.messages import (
+    CONTROL_TYPES,
+    FRAGMENT,
+    LEAVE,
+    SEQUENCE_LIMIT,
+    ControlMessage,
+    ControlPacket,
+    DataMessage,
+    DataPacket,
+    Packet,
+    RepairPacket,
+)
+from unisono.wire.refusals import Refusal, Refused
+
+_DECODERS = {kind.code: msgspec.msgpack.Decoder(kind) for kind in CONTROL_TYPES}
+_KNOWN_FLAGS = FRAGMENT | LEAVE
+
+
+def read_datagram(data: bytes, seal: Seal) -> Packet | Refusal:
+    """The packet inside a datagram, or the reason why there is none."""
+    try:
+        return _read(data, seal)
+    except Refused as refused:
+        return refused.reason
+
+
+def group_of(data: bytes) -> int | None:
+    """The group that a datagram claims, before anything else is believed of it."""
+    return HEADER.unpack_from(data)[3] if len(data) >= HEADER.size else None
+
+
+def _read(data: bytes, seal: Seal) -> Packet:
+    if len(data) < HEADER.size:
+        raise Refused(Refusal.SHORT)
+    if len(data) > DATAGRAM_LIMIT_BYTES:
+        raise Refused(Refusal.LONG)
+    magic, version, kind, group, incarnation, name_length = HEADER.unpack_from(data)
+    if magic != MAGIC:
+        raise Refused(Refusal.MAGIC)
+    if version != VERSION:
+        raise Refused(Refusal.VERSION)
+    if kind not in (DATA, CONTROL, REPAIR):
+        raise Refused(Refusal.KIND)
+    plain = seal.open(data)
+    if plain is None:
+        raise Refused(Refusal.SEAL)
+    body = HEADER.size + name_length
+    if body > len(plain):
+        raise Refused(Refusal.LENGTH)
+    source = _process(plain[HEADER.size : body], incarnation)
+    if kind == DATA:
+        return DataPacket(source, group, _data_messages(plain, body))
+    if kind == CONTROL:
+        messages, refused = _control_messages(plain, body)
+        return ControlPacket(source, group, messages, refused)
+    return RepairPacket(source, group, _repaired(plain, body, group, seal))
+
+
+def _process(name: bytes, incarnation: int) -> ProcessId:
+    if not 0 < len(name) <= NAME_LIMIT_BYTES or incarnation >> 63:
+        raise Refused(Refusal.NAME)
+    try:
+        return ProcessId(name.decode(), incarnation)
+    except UnicodeDecodeError:
+        raise Refused(Refusal.NAME) from None
+
+
+def _unpack(head: Struct, plain: bytes, offset: int) -> tuple[int, ...]:
+    if offset + head.size > len(plain):
+        raise Refused(Refusal.LENGTH)
+    return head.unpack_from(plain, offset)
+
+
+def _data_messages(plain: bytes, offset: int) -> list[DataMessage]:
+    first, number, base, count = _unpack(DATA_HEAD, plain, offset)
+    if not count:
+        raise Refused(Refusal.EMPTY)
+    if not 0 < first < SEQUENCE_LIMIT - count or not 0 < number < SEQUENCE_LIMIT - count:
+        raise Refused(Refusal.SEQUENCE)
+    if not 0 < base <= TIMESTAMP_LIMIT:
+        raise Refused(Refusal.TIMESTAMP)
+    offset += DATA_HEAD.size
+    messages = []
+    timestamp = base
+    for sequence in range(first, first + count):
+        flags, delta, length = _unpack(MESSAGE_HEAD, plain, offset)
+        offset += MESSAGE_HEAD.size
+        if flags & ~_KNOWN_FLAGS or flags == _KNOWN_FLAGS:
+            raise Refused(Refusal.FLAGS)
+        timestamp += delta
+        if timestamp > TIMESTAMP_LIMIT or (delta == 0) != (sequence == first):
+            raise Refused(Refusal.TIMESTAMP)
+        index, parts = 0, 1
+        if flags & FRAGMENT:
+            index, parts = _unpack(FRAGMENT_HEAD, plain, offset)
+            offset += FRAGMENT_HEAD.size
+            if parts < 2 or index >= parts or index >= sequence or not length:
+                raise Refused(Refusal.FRAGMENT)
+        if offset + length > len(plain):
+            raise Refused(Refusal.LENGTH)
+        messages.append(DataMessage(sequence, number, timestamp, flags, index, parts, plain[offset : offset + length]))
+        offset += length
+        if index + 1 == parts and not flags & LEAVE:
+            number += 1
+    if offset != len(plain):
+        raise Refused(Refusal.TRAILING)
+    return messages
+
+
+def _control_messages(plain: bytes, offset: int) -> tuple[list[ControlMessage], tuple[str, ...]]:
+    """Unknown and malformed messages are skipped: their neighbours, and a newer peer, stay understood."""
+    messages: list[ControlMessage] = []
+    refused: list[str] = []
+    while offset < len(plain):
+        code, length = _unpack(CONTROL_HEAD, plain, offset)
+        offset += CONTROL_HEAD.size
+        if offset + length > len(plain):
+            raise Refused(Refusal.LENGTH)
+        body = plain[offset : offset + length]
+        offset += length
+        decoder = _DECODERS.get(code)
+        if decoder is None:
+            refused.append(Refusal.CONTROL_TYPE)
+            continue
+        try:
+            message = decoder.decode(body)
+        except msgspec.DecodeError:
+            refused.append(Refusal.CONTROL_BODY)
+            continue
+        if msgspec.msgpack.encode(message) != body:
+            refused.append(Refusal.CONTROL_BODY)
+            continue
+        messages.append(message)
+    if not messages and not refused:
+        raise Refused(Refusal.EMPTY)
+    return messages, tuple(refused)
+
+
+def _repaired(plain: bytes, offset: int, group: int, seal: Seal) -> DataPacket:
+    inner = plain[offset:]
+    if len(inner) >= HEADER.size and HEADER.unpack_from(inner)[2] == REPAIR:
+        raise Refused(Refusal.NESTED)
+    packet = _read(inner, seal)
+    if not isinstance(packet, DataPacket):
+        raise Refused(Refusal.NOT_DATA)
+    if packet.group != group:
+        raise Refused(Refusal.OTHER_GROUP)
+    return packet

@@ -1,0 +1,99 @@
+"""Packets to bytes: packs many messages into a datagram and leaves room for seal and repair envelope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from unisono.identity import ProcessId
+from unisono.sealing import Seal
+from unisono.wire.layout import (
+    CONTROL,
+    CONTROL_HEAD,
+    DATA,
+    DATA_HEAD,
+    FRAGMENT_HEAD,
+    HEADER,
+    MAGIC,
+    MESSAGE_HEAD,
+    REPAIR,
+    VERSION,
+    body_room,
+)
+from unisono.wire.messages import FRAGMENT, ControlMessage, DataMessage, Report, ReportEntry
+
+
+class DatagramWriter:
+    """Writes the datagrams of one process in one group."""
+
+    __slots__ = ("_control", "_data", "_repair", "_room", "_seal", "data_room")
+
+    def __init__(self, source: ProcessId, group: int, seal: Seal, datagram_bytes: int) -> None:
+        name = source.name.encode()
+        self._seal = seal
+        self._data, self._control, self._repair = (
+            HEADER.pack(MAGIC, VERSION, kind, group, source.incarnation, len(name)) + name
+            for kind in (DATA, CONTROL, REPAIR)
+        )
+        self._room = body_room(datagram_bytes, source.name)
+        self.data_room = self._room - DATA_HEAD.size
+        assert self.fragment_room > 0, "settings bound the datagram size"
+
+    @property
+    def fragment_room(self) -> int:
+        """The largest payload of a fragment."""
+        return self.data_room - MESSAGE_HEAD.size - FRAGMENT_HEAD.size
+
+    def data(self, batch: Sequence[DataMessage]) -> bytes:
+        """One sealed data datagram of consecutive messages."""
+        first = batch[0]
+        parts = [self._data, DATA_HEAD.pack(first.sequence, first.number, first.timestamp, len(batch))]
+        last = first.timestamp
+        for message in batch:
+            parts.append(MESSAGE_HEAD.pack(message.flags, message.timestamp - last, len(message.payload)))
+            last = message.timestamp
+            if message.flags & FRAGMENT:
+                parts.append(FRAGMENT_HEAD.pack(message.index, message.count))
+            parts.append(message.payload)
+        return self._seal.seal(b"".join(parts))
+
+    def control(self, messages: Iterable[ControlMessage]) -> list[bytes]:
+        """Sealed control datagrams that hold the messages in order, as few as fit."""
+        datagrams: list[bytes] = []
+        parts: list[bytes] = []
+        left = self._room
+        for message in messages:
+            body = msgspec.msgpack.encode(message)
+            size = CONTROL_HEAD.size + len(body)
+            if parts and size > left:
+                datagrams.append(self._seal.seal(self._control + b"".join(parts)))
+                parts, left = [], self._room
+            parts += (CONTROL_HEAD.pack(message.code, len(body)), body)
+            left -= size
+        if parts:
+            datagrams.append(self._seal.seal(self._control + b"".join(parts)))
+        return datagrams
+
+    def reports(self, entries: Sequence[ReportEntry]) -> list[Report]:
+        """Reports that each fit a datagram, however many sources there are."""
+        reports: list[Report] = []
+        chunk: list[ReportEntry] = []
+        left = self._room - CONTROL_HEAD.size - _REPORT_HEAD_BYTES
+        for entry in entries:
+            size = len(msgspec.msgpack.encode(entry))
+            if chunk and size > left:
+                reports.append(Report(tuple(chunk)))
+                chunk, left = [], self._room - CONTROL_HEAD.size - _REPORT_HEAD_BYTES
+            chunk.append(entry)
+            left -= size
+        if chunk:
+            reports.append(Report(tuple(chunk)))
+        return reports
+
+    def repair(self, sealed: bytes) -> bytes:
+        """A datagram as it was first sent, in the envelope of a repair."""
+        return self._seal.seal(self._repair + sealed)
+
+
+_REPORT_HEAD_BYTES = 8

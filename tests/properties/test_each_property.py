@@ -1,0 +1,465 @@
+"""Each property by example: a short trace written out, and exactly what is wrong with it.
+
+Times are in seconds. Alice is life 1f of her process, bob is life 2a of his.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from unisono.properties.registry import Violation, monitor_violations, oracle_violations
+from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, GaugeRow, MembershipRow, SendRow, Start, ViewRow
+
+LIVES = {"alice": 0x1F, "bob": 0x2A, "carol": 0x3C, "": 0}
+
+
+class Trace:
+    """A trace in the writing: every row is one call, in global order."""
+
+    def __init__(self) -> None:
+        self.rows: list[AnyRow] = []
+        self.service = "RSO"
+        self.views: dict[str, str] = {}
+
+    def _columns(self, time: float, process: str, kind: str, group: str = "market") -> dict[str, Any]:
+        return {
+            "kind": kind,
+            "group": group,
+            "process": process,
+            "incarnation": LIVES[process],
+            "position": sum(row.process == process for row in self.rows),
+            "truth": int(time * 1_000_000_000),
+            "service": self.service,
+            "view": self.views.get(process),
+        }
+
+    def send(self, time: float, process: str, number: int, **changes: Any) -> None:
+        content = {"sequence": 10 * number, "number": number, "timestamp": number, "size": 5, "body": number}
+        self.rows.append(SendRow(**{**self._columns(time, process, "SEND"), **content, **changes}))
+
+    def deliver(self, time: float, process: str, source: str, number: int, **changes: Any) -> None:
+        content = {"sequence": 10 * number, "number": number, "timestamp": number, "size": 5, "body": number}
+        whose = {"source": source, "source_incarnation": LIVES[source], "index": 0}
+        self.rows.append(DeliverRow(**{**self._columns(time, process, "DELIVER"), **content, **whose, **changes}))
+
+    def view(self, time: float, process: str, name: str, **numbers: int) -> None:
+        self.views[process] = name
+        start = [Start(source, LIVES[source], 10 * number, number) for source, number in numbers.items()]
+        columns = self._columns(time, process, "VIEW")
+        columns |= {"start_time": 0, "leader": process, "leader_incarnation": LIVES[process], "leader_sequence": 0}
+        self.rows.append(ViewRow(**columns, previous=None, role="receiver", start=start))
+
+    def begin(self, time: float, process: str, reason: str = "all") -> None:
+        self.membership(time, process, "START")
+        self.membership(time, process, "JOIN", "market", reason)
+
+    def membership(
+        self, time: float, process: str, kind: str, group: str = "", reason: str | None = None, **changes: Any
+    ) -> None:
+        columns = {**self._columns(time, process, kind, group), "reason": reason, **changes}
+        self.rows.append(MembershipRow(**columns))
+
+    def fault(self, time: float, fault: str, edge: Literal["begin", "end"], *members: str) -> None:
+        columns = self._columns(time, "", "FAULT", group="")
+        self.rows.append(FaultRow(**columns, fault=fault, edge=edge, members=list(members)))
+
+    def gauge(self, time: float, process: str, value: int, cap: int | None) -> None:
+        self.rows.append(GaugeRow(**self._columns(time, process, "GAUGE"), name="window_bytes", value=value, cap=cap))
+
+    def violations(self) -> list[Violation]:
+        """What the monitors say, after making sure that the oracles agree."""
+        found = monitor_violations(self.rows)
+        agreed = [violation.place() for violation in oracle_violations(self.rows)]
+        assert sorted(violation.place() for violation in found) == sorted(agreed)
+        return found
+
+
+def bob(property_id: str, position: int, message: str | None, text: str) -> Violation:
+    return Violation(property_id, "market", "bob", 0x2A, position, message, text)
+
+
+def pair() -> Trace:
+    """Alice sends to bob, who has her in his view from her first message on."""
+    trace = Trace()
+    trace.view(0, "alice", "a", alice=1)
+    trace.view(0, "bob", "b", alice=1)
+    return trace
+
+
+def test_d1_a_message_is_delivered_as_it_was_sent() -> None:
+    trace = pair()
+    trace.send(1, "alice", 1, body=77)
+    trace.deliver(2, "bob", "alice", 1, body=78)
+    assert trace.violations() == [
+        bob("D1", 1, "alice~1f/1", "alice~1f/1 was not delivered as it was sent: body 77 became 78.")
+    ]
+
+
+def test_d1_a_message_is_not_delivered_before_it_is_sent() -> None:
+    trace = pair()
+    trace.deliver(1, "bob", "alice", 1)
+    trace.send(2, "alice", 1)
+    text = "alice~1f/1 was not delivered as it was sent: sent at 2000000000, delivered at 1000000000."
+    assert trace.violations() == [bob("D1", 1, "alice~1f/1", text)]
+
+
+def test_d1_without_global_times_a_delivery_may_be_seen_before_its_send() -> None:
+    trace = pair()
+    trace.deliver(1, "bob", "alice", 1, truth=None)
+    trace.send(2, "alice", 1)
+    assert trace.violations() == []
+
+
+def test_d1_the_first_send_of_a_number_is_the_one_that_counts() -> None:
+    trace = pair()
+    trace.send(1, "alice", 1, body=77)
+    trace.send(1, "alice", 1, body=78)
+    trace.deliver(2, "bob", "alice", 1, body=78)
+    assert [violation.property for violation in trace.violations()] == ["D1"]
+
+
+def test_d1_an_unordered_receiver_too_hears_only_what_was_sent() -> None:
+    trace = Trace()
+    trace.service = "UU"
+    trace.deliver(1, "bob", "alice", 1)
+    assert trace.violations() == [bob("D1", 0, "alice~1f/1", "alice~1f/1 was delivered, but never sent.")]
+
+
+def test_d2_a_message_is_delivered_once() -> None:
+    trace = pair()
+    trace.send(1, "alice", 1)
+    trace.deliver(2, "bob", "alice", 1)
+    trace.deliver(3, "bob", "alice", 1)
+    assert trace.violations() == [
+        bob("D2", 2, "alice~1f/1", "alice~1f/1 was delivered before."),
+        bob("O1", 2, "alice~1f/1", "alice~1f/1 was delivered after number 1."),
+        bob("O2", 2, "alice~1f/1", "alice~1f/1 was delivered where number 2 was due."),
+    ]
+
+
+def test_d2_o1_o2_m3_are_not_promised_to_unordered_receivers() -> None:
+    trace = Trace()
+    trace.service = "UU"
+    for number in (1, 2, 3):
+        trace.send(number, "alice", number)
+    for number in (3, 1, 1):
+        trace.deliver(4, "bob", "alice", number)
+    assert trace.violations() == []
+
+
+def test_a_row_without_a_service_is_held_to_everything() -> None:
+    trace = pair()
+    trace.send(1, "alice", 1)
+    trace.send(1, "alice", 2)
+    trace.deliver(2, "bob", "alice", 2, service=None)
+    assert trace.violations() == [bob("O2", 1, "alice~1f/2", "alice~1f/2 was delivered where number 1 was due.")]
+
+
+def test_m3_a_message_is_sent_in_the_installed_view() -> None:
+    trace = pair()
+    trace.send(1, "alice", 1, view=None)
+    trace.send(2, "alice", 2, view="b")
+    assert trace.violations() == [
+        Violation(
+            "M3",
+            "market",
+            "alice",
+            0x1F,
+            1,
+            "alice~1f/1",
+            "alice~1f/1 was sent outside any view, but the installed one is a.",
+        ),
+        Violation(
+            "M3", "market", "alice", 0x1F, 2, "alice~1f/2", "alice~1f/2 was sent in view b, but the installed one is a."
+        ),
+    ]
+
+
+def test_m3_nothing_happens_before_the_first_view() -> None:
+    trace = Trace()
+    trace.send(1, "alice", 1, view="a")
+    text = "alice~1f/1 was sent in view a, but none was installed."
+    assert trace.violations() == [Violation("M3", "market", "alice", 0x1F, 0, "alice~1f/1", text)]
+
+
+def test_o1_a_source_is_never_heard_backwards_even_in_another_spell() -> None:
+    trace = Trace()
+    trace.view(0, "alice", "a")
+    trace.send(1, "alice", 1)
+    trace.send(1, "alice", 2)
+    trace.view(2, "bob", "b", alice=2)
+    trace.deliver(3, "bob", "alice", 2)
+    trace.view(4, "bob", "b2")
+    trace.view(5, "bob", "b3", alice=1)
+    trace.deliver(6, "bob", "alice", 1)
+    assert trace.violations() == [bob("O1", 4, "alice~1f/1", "alice~1f/1 was delivered after number 2.")]
+
+
+def test_o2_a_spell_skips_nothing() -> None:
+    trace = pair()
+    for number in (1, 2, 3, 4):
+        trace.send(1, "alice", number)
+    for number in (1, 3, 4):
+        trace.deliver(2, "bob", "alice", number)
+    assert trace.violations() == [bob("O2", 2, "alice~1f/3", "alice~1f/3 was delivered where number 2 was due.")]
+
+
+def test_o2_a_spell_begins_where_its_first_view_says() -> None:
+    trace = pair()
+    trace.send(1, "alice", 1)
+    trace.send(1, "alice", 2)
+    trace.deliver(2, "bob", "alice", 2)
+    assert trace.violations() == [bob("O2", 1, "alice~1f/2", "alice~1f/2 was delivered where number 1 was due.")]
+
+
+def test_o2_a_later_view_of_a_spell_goes_on_where_delivery_stands() -> None:
+    trace = pair()
+    trace.send(1, "alice", 1)
+    trace.deliver(2, "bob", "alice", 1)
+    trace.view(3, "bob", "b2", alice=1)
+    assert trace.violations() == [
+        bob("O2", 2, "alice~1f/1", "The view goes on from alice~1f/1 where number 2 was due.")
+    ]
+
+
+def test_o2_nobody_outside_the_view_is_heard() -> None:
+    trace = pair()
+    trace.send(1, "alice", 1)
+    trace.view(2, "bob", "b2")
+    trace.deliver(3, "bob", "alice", 1)
+    text = "alice~1f/1 was delivered though its source is not in the view."
+    assert trace.violations() == [bob("O2", 2, "alice~1f/1", text)]
+
+
+def test_o2_between_two_spells_messages_may_be_missed() -> None:
+    trace = pair()
+    for number in (1, 2, 3):
+        trace.send(1, "alice", number)
+    trace.deliver(2, "bob", "alice", 1)
+    trace.view(3, "bob", "b2")
+    trace.view(4, "bob", "b3", alice=3)
+    trace.deliver(5, "bob", "alice", 3)
+    assert trace.violations() == []
+
+
+def living_pair() -> Trace:
+    """As `pair`, with the rows that say who lives; bob wants everybody's messages."""
+    trace = Trace()
+    for name in ("alice", "bob"):
+        trace.begin(0, name)
+    trace.view(0, "alice", "a", alice=1)
+    trace.view(0, "bob", "b", alice=1)
+    return trace
+
+
+def test_l2_who_lives_gets_what_the_living_sent() -> None:
+    trace = living_pair()
+    for number in (1, 2, 3):
+        trace.send(1, "alice", number)
+    for number in (1, 2, 3):
+        trace.deliver(2, "alice", "alice", number)
+    trace.deliver(2, "bob", "alice", 1)
+    trace.membership(10, "alice", "END")
+    trace.membership(10, "bob", "END")
+    text = "alice~1f/2 was never delivered, nor 1 more of its source."
+    assert trace.violations() == [bob("L2", 4, "alice~1f/2", text)]
+
+
+def test_l2_asks_nothing_of_the_last_two_seconds_the_dead_and_the_departed() -> None:
+    late = living_pair()
+    late.send(8.1, "alice", 1)
+    late.membership(10, "alice", "END")
+    late.membership(10, "bob", "END")
+    assert late.violations() == []
+
+    dead = living_pair()
+    dead.send(1, "alice", 1)
+    dead.membership(2, "alice", "CRASH")
+    dead.membership(10, "bob", "END")
+    assert dead.violations() == []
+
+    departed = living_pair()
+    departed.send(1, "alice", 1)
+    departed.deliver(2, "alice", "alice", 1)
+    departed.membership(2, "bob", "LEAVE", "market")
+    departed.membership(10, "alice", "END")
+    departed.membership(10, "bob", "END")
+    assert departed.violations() == []
+
+
+def test_l2_what_was_sent_exactly_two_seconds_before_the_end_is_due() -> None:
+    trace = living_pair()
+    trace.send(8, "alice", 1)
+    trace.deliver(8, "alice", "alice", 1)
+    trace.membership(10, "alice", "END")
+    trace.membership(10, "bob", "END")
+    text = "alice~1f/1 was never delivered, nor 0 more of its source."
+    assert trace.violations() == [bob("L2", 3, "alice~1f/1", text)]
+
+
+def test_l2_finds_the_first_missing_message_whatever_the_order_of_sending() -> None:
+    trace = living_pair()
+    for number in (2, 1, 4, 3):
+        trace.send(1, "alice", number)
+    for number in (1, 2, 3, 4):
+        trace.deliver(2, "alice", "alice", number)
+    for number in (1, 2):
+        trace.deliver(2, "bob", "alice", number)
+    trace.membership(10, "alice", "END")
+    trace.membership(10, "bob", "END")
+    text = "alice~1f/3 was never delivered, nor 1 more of its source."
+    assert trace.violations() == [bob("L2", 5, "alice~1f/3", text)]
+
+
+def test_l2_does_not_judge_by_clocks_that_cannot_be_compared() -> None:
+    def real_run(host: str) -> Trace:
+        trace = living_pair()
+        trace.send(1, "alice", 1)
+        trace.deliver(1, "alice", "alice", 1)
+        trace.membership(0, "alice", "END", truth=None, host="here", at=10_000_000_000)
+        trace.membership(0, "bob", "END", truth=None, host=host, at=10_000_000_000)
+        return trace
+
+    assert [violation.property for violation in real_run("here").violations()] == ["L2"]
+    assert real_run("there").violations() == []
+
+
+def outsider(reason: str = "all", healed: bool = True, *cut_off: str) -> Trace:
+    """Carol lives and sends, but bob's last view is without her."""
+    trace = Trace()
+    trace.begin(0, "carol", "once")
+    trace.begin(0, "bob", reason)
+    trace.view(0, "carol", "c")
+    trace.view(0, "bob", "b")
+    trace.send(1, "carol", 1)
+    if cut_off:
+        trace.fault(2, "partition", "begin", *cut_off)
+    if healed:
+        trace.fault(3, "heal", "begin")
+    trace.membership(10, "carol", "END")
+    trace.membership(10, "bob", "END")
+    return trace
+
+
+def test_l2_who_wants_a_living_source_has_it_in_the_last_view() -> None:
+    text = "carol~3c lives and sends, but is not in the last view."
+    assert outsider("all").violations() == [bob("L2", 3, None, text)]
+    assert outsider("alice, carol").violations() == [bob("L2", 3, None, text)]
+
+
+def test_l2_does_not_miss_a_source_that_is_not_wanted_or_cannot_be_reached() -> None:
+    assert outsider("once").violations() == []
+    assert outsider("alice").violations() == []
+    assert outsider("all", False).violations() == []
+    assert outsider("all", True, "carol").violations() == []
+    assert outsider("all", True, "bob").violations() == []
+
+
+def test_l2_gives_two_seconds_to_whoever_joins_late() -> None:
+    def joining(carol: float, send: float, bob: float) -> Trace:
+        trace = Trace()
+        trace.begin(carol, "carol", "once")
+        trace.begin(bob, "bob")
+        trace.view(0, "carol", "c")
+        trace.send(send, "carol", 1)
+        trace.fault(0, "heal", "begin")
+        trace.membership(10, "carol", "END")
+        trace.membership(10, "bob", "END")
+        return trace
+
+    assert [violation.property for violation in joining(8, 8, 8).violations()] == ["L2"]
+    assert joining(8.1, 8, 8).violations() == []
+    assert joining(8, 8.1, 8).violations() == []
+    assert joining(8, 8, 8.1).violations() == []
+
+
+def loaded(*quiet: tuple[float, float]) -> Trace:
+    """Three processes under load from second 0 to 60; a view every second, but not in the quiet times."""
+    trace = Trace()
+    for name in ("alice", "bob", "carol"):
+        trace.begin(0, name)
+    trace.fault(0, "load", "begin")
+    for second in range(1, 60):
+        if not any(begin < second < end for begin, end in quiet):
+            trace.view(second, "bob", f"b{second}")
+    trace.fault(60, "load", "end")
+    return trace
+
+
+def standstill(text: str) -> Violation:
+    return Violation("L6", "", "", 0, 0, None, f"Under load nothing was delivered or installed for {text} on.")
+
+
+def test_l6_under_load_something_happens_every_ten_seconds() -> None:
+    assert loaded((20, 30)).violations() == []
+    assert loaded((20, 31)).violations() == [standstill("11.000 s from 20000000000")]
+    assert loaded((0, 12), (40, 60)).violations() == [
+        standstill("12.000 s from 0"),
+        standstill("20.000 s from 40000000000"),
+    ]
+
+
+def inserted(trace: Trace, *extra: tuple[float, str, Literal["begin", "end"], tuple[str, ...]]) -> Trace:
+    for time, fault, edge, members in extra:
+        trace.fault(time, fault, edge, *members)
+    trace.rows.sort(key=lambda row: row.truth or 0)
+    return trace
+
+
+def test_l6_waits_while_half_of_the_names_are_away() -> None:
+    away = ("alice", "carol")
+    trace = inserted(loaded((20, 40)), (21, "partition", "begin", away), (39, "partition", "end", away))
+    assert trace.violations() == []
+    trace = inserted(loaded((20, 40)), (21, "partition", "begin", away), (28, "partition", "end", away))
+    assert trace.violations() == [standstill("12.000 s from 28000000000")]
+
+
+def test_l6_does_not_count_one_away_of_three_or_a_fault_that_takes_nobody() -> None:
+    expected = [standstill("20.000 s from 20000000000")]
+    assert inserted(loaded((20, 40)), (21, "partition", "begin", ("alice",))).violations() == expected
+    assert inserted(loaded((20, 40)), (21, "loss", "begin", ())).violations() == expected
+    assert inserted(loaded((20, 40)), (21, "heal", "begin", ("alice", "carol"))).violations() == expected
+
+
+def test_l6_counts_the_crashed_and_the_departed_as_away() -> None:
+    trace = loaded((20, 40))
+    trace.membership(21, "alice", "CRASH")
+    trace.membership(22, "carol", "LEAVE", "market")
+    trace.rows.sort(key=lambda row: row.truth or 0)
+    assert trace.violations() == []
+
+
+def test_l6_who_is_still_in_some_group_or_joins_again_is_there() -> None:
+    expected = [standstill("20.000 s from 20000000000")]
+    elsewhere = loaded((20, 40))
+    elsewhere.membership(1, "alice", "JOIN", "yard")
+    elsewhere.membership(2, "alice", "LEAVE", "market")
+    elsewhere.membership(2, "carol", "LEAVE", "market")
+    elsewhere.rows.sort(key=lambda row: row.truth or 0)
+    assert elsewhere.violations() == expected
+
+    again = loaded((20, 40))
+    for name in ("alice", "carol"):
+        again.membership(2, name, "LEAVE", "market")
+        again.membership(3, name, "JOIN", "market")
+    again.rows.sort(key=lambda row: row.truth or 0)
+    assert again.violations() == expected
+
+
+def test_l6_a_process_that_hears_only_itself_makes_no_progress() -> None:
+    trace = loaded((20, 40))
+    trace.service = "UU"
+    trace.send(25, "bob", 1)
+    for second in range(25, 40):
+        trace.deliver(second, "bob", "bob", 1)
+    assert trace.violations() == [standstill("20.000 s from 20000000000")]
+    trace.deliver(30, "alice", "bob", 1)
+    assert trace.violations() == []
+
+
+def test_l7_a_buffer_stays_within_its_cap() -> None:
+    trace = Trace()
+    trace.gauge(1, "bob", 100, 100)
+    trace.gauge(2, "bob", 101, 100)
+    trace.gauge(3, "bob", 5000, None)
+    assert trace.violations() == [bob("L7", 1, None, "window_bytes reached 101, above its cap of 100.")]

@@ -1,0 +1,101 @@
+"""Valid traces raise no alarm, in either form, and they hold enough for that to mean something."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from unisono.properties.generator import NAMES, good_trace
+from unisono.properties.registry import MonitorSuite, monitor_violations, oracle_violations
+from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, SendRow, ViewRow
+
+TRACES = 1000
+
+
+def sampled(seed: int) -> list[AnyRow]:
+    """Traces of all sorts: one group or two, simulated or real, short or less so."""
+    groups = ("market", "yard") if seed % 4 == 0 else ("market",)
+    return good_trace(Random(seed), events=20 + seed % 21, groups=groups, truth=seed % 5 != 0)
+
+
+def test_a_thousand_valid_traces_raise_no_alarm() -> None:
+    alarms = {}
+    for seed in range(TRACES):
+        rows = sampled(seed)
+        found = oracle_violations(rows) + monitor_violations(rows)
+        if found:
+            alarms[seed] = found
+    assert not alarms
+
+
+def test_a_long_valid_trace_raises_no_alarm() -> None:
+    rows = good_trace(Random(7), events=5000, names=NAMES, groups=("market", "yard"))
+    suite = MonitorSuite()
+    for row in rows:
+        suite.observe(row)
+    suite.finish()
+    assert len(rows) > 5000
+    assert suite.counts == {}
+
+
+def test_valid_traces_hold_what_the_properties_speak_of() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(200):
+        rows = sampled(seed)
+        seen.update(row.kind for row in rows)
+        seen.update(f"{row.kind} {row.service}" for row in rows)
+        seen["fragments"] += sum(isinstance(row, SendRow) and row.sequence != row.number for row in rows)
+        seen["own delivery"] += sum(isinstance(row, DeliverRow) and row.source == row.process for row in rows)
+        seen["cap"] += sum(isinstance(row, GaugeRow) and row.cap is not None for row in rows)
+        seen["once"] += sum(isinstance(row, MembershipRow) and row.reason == "once" for row in rows)
+        seen["late start"] += sum(
+            any(start.number > 1 for start in row.start) for row in rows if isinstance(row, ViewRow)
+        )
+        seen["second life"] += len({(row.process, row.incarnation) for row in rows}) > len(
+            {row.process for row in rows}
+        )
+        seen["two faults"] += sum(row.kind == "FAULT" for row in rows) > 4
+        seen["repeats"] += _repeats(rows)
+    rare = [
+        "CRASH",
+        "LEAVE",
+        "LEFT_BEHIND",
+        "UNAVAILABLE",
+        "RTR",
+        "RTX",
+        "GC",
+        "MARK",
+        "once",
+        "second life",
+        "two faults",
+    ]
+    common = ["DELIVER RSO", "SEND RSO", "SEND UU", "DELIVER UU", "ACTIVATE", "GRANT", "END", "fragments", "late start"]
+    assert [word for word in [*rare, "cap", "own delivery", "repeats"] if seen[word] < 10] == []
+    assert [word for word in common if seen[word] < 200] == []
+
+
+def _repeats(rows: list[AnyRow]) -> bool:
+    """Whether an unordered receiver got something twice, which is allowed."""
+    messages = Counter(
+        (row.group, row.process, row.incarnation, row.source, row.source_incarnation, row.number)
+        for row in rows
+        if isinstance(row, DeliverRow)
+    )
+    return max(messages.values(), default=0) > 1
+
+
+def test_positions_are_dense_and_times_in_order() -> None:
+    for seed in range(50):
+        rows = good_trace(Random(seed))
+        counts: Counter[tuple[str, int]] = Counter()
+        for row in rows:
+            assert row.position == counts[row.process, row.incarnation]
+            counts[row.process, row.incarnation] += 1
+        truths = [row.truth for row in rows if row.truth is not None]
+        assert len(truths) == len(rows)
+        assert truths == sorted(truths)
+
+
+def test_equal_seeds_give_equal_traces() -> None:
+    assert good_trace(Random(3), events=40) == good_trace(Random(3), events=40)
+    assert good_trace(Random(3), events=40) != good_trace(Random(4), events=40)

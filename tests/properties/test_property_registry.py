@@ -1,0 +1,54 @@
+"""The registry is complete, and the table of promises speaks only of what is in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from unisono.properties.promises import PROMISES, PROTOCOL, exempt_services, promised
+from unisono.properties.registry import PROPERTIES
+
+
+def test_every_property_is_whole() -> None:
+    for property_id, item in PROPERTIES.items():
+        assert item.id == property_id == item.monitor.property_id
+        assert item.name
+        assert item.statement.endswith(".")
+        assert callable(item.oracle)
+        assert item.oracle([]) == []
+        monitor = item.monitor()
+        assert monitor.handlers()
+        monitor.finish()
+        assert monitor.violations == []
+
+
+def test_no_two_properties_share_a_check() -> None:
+    assert len({item.oracle for item in PROPERTIES.values()}) == len(PROPERTIES)
+    assert len({item.monitor for item in PROPERTIES.values()}) == len(PROPERTIES)
+
+
+def test_every_promised_property_exists_and_is_promised_by_somebody() -> None:
+    ids = {property_id for promise in PROMISES.values() for property_id in promise.properties}
+    assert ids == set(PROPERTIES)
+
+
+def test_every_promise_says_what_it_leaves_out() -> None:
+    assert all(promise.weakening.endswith(".") for promise in PROMISES.values())
+
+
+@pytest.mark.parametrize(
+    ("service", "ids"),
+    [("UU", {"D1", "L6", "L7"}), ("RSO", {"D1", "D2", "M3", "O1", "O2", "L2", "L6", "L7"})],
+)
+def test_what_a_service_promises(service: str, ids: set[str]) -> None:
+    assert {property_id for property_id in PROPERTIES if promised("intergroup", service, property_id)} == ids
+
+
+def test_a_service_that_is_not_in_the_table_is_held_to_everything() -> None:
+    for property_id in PROPERTIES:
+        assert promised(PROTOCOL, None, property_id)
+        assert promised(PROTOCOL, "RT0", property_id)
+
+
+def test_the_exempt_services_are_those_without_the_promise() -> None:
+    assert exempt_services("intergroup", "D2") == {"UU"}
+    assert exempt_services("intergroup", "D1") == frozenset()

@@ -1,0 +1,196 @@
+"""Draws: every choice comes from the seed, and a drawn scenario written out is the same scenario."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from unisono.simulation.draw import draw
+from unisono.simulation.library import builtin_names, load
+from unisono.simulation.partitions import draw_groups
+from unisono.simulation.scenario import Scenario
+from unisono.simulation.scenario_checks import check
+from unisono.simulation.scenario_file import read_scenario
+from unisono.simulation.scenario_keys import DISK_FAULTS, FAULTS
+from unisono.simulation.scenario_text import write_scenario
+from unisono.simulation.streams import stream
+from unisono.units import MILLISECOND, SECOND
+
+CHAOS = load("chaos")
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_every_scenario_reads_and_draws(name: str) -> None:
+    scenario = load(name)
+    assert scenario.name == name
+    assert scenario.says.endswith(".")
+    assert read_scenario(write_scenario(scenario)) == scenario
+    for seed in range(20):
+        check(draw(scenario, seed))
+
+
+@pytest.mark.parametrize("seed", range(51))
+def test_an_explained_scenario_draws_to_itself(seed: int) -> None:
+    drawn = draw(CHAOS, seed)
+    assert drawn.random is None
+    assert drawn.seed == seed
+    assert isinstance(drawn.members, int)
+    assert not any(isinstance(value, list) for value in drawn.options.values())
+    again = read_scenario(write_scenario(drawn))
+    assert again == drawn
+    assert draw(again, seed) == drawn
+    assert draw(CHAOS, seed) == drawn
+
+
+def test_draws_do_not_depend_on_the_hash_seed() -> None:
+    code = (
+        "from unisono.simulation.draw import draw\n"
+        "from unisono.simulation.library import load\n"
+        "from unisono.simulation.scenario_text import write_scenario\n"
+        "for seed in range(20): print(write_scenario(draw(load('chaos'), seed)))\n"
+    )
+    texts = []
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+        texts.append(done.stdout)
+    assert texts[0] == texts[1]
+    assert texts[0].count('name = "chaos"') == 20
+
+
+def test_streams_are_separate_and_stable() -> None:
+    assert stream(1, "a").random() == stream(1, "a").random()
+    assert len({stream(seed, name).random() for seed in (1, 2) for name in ("a", "b")}) == 4
+    assert stream(7, "members").randint(0, 10**6) == 415670
+
+
+def drawn_chaos(count: int) -> list[Scenario]:
+    return [draw(CHAOS, seed) for seed in range(count)]
+
+
+def test_faults_keep_within_their_bounds() -> None:
+    kinds: Counter[str] = Counter()
+    damages: Counter[str] = Counter()
+    sizes: Counter[int] = Counter()
+    everybody = 0
+    for scenario in drawn_chaos(600):
+        assert isinstance(scenario.members, int)
+        sizes[scenario.members] += 1
+        gone: set[int] = set()
+        for fault in scenario.faults:
+            kinds[fault.kind] += 1
+            assert fault.at is not None
+            assert fault.lasts is None or (isinstance(fault.lasts, int) and fault.at + fault.lasts <= scenario.duration)
+            assert (fault.lasts is not None) == FAULTS[fault.kind].lasting
+            assert fault.at % MILLISECOND == 0
+            if fault.kind == "crash":
+                everybody += len(fault.members) == scenario.members
+                if fault.restart is None:
+                    gone.update(fault.members)
+                else:
+                    assert fault.at + fault.restart <= scenario.duration
+            if fault.kind == "disk":
+                assert fault.what is not None
+                damages[fault.what] += 1
+                after = [other for other in scenario.faults if other.kind == "crash" and (other.at or 0) > fault.at]
+                assert any(other.members == fault.members and other.restart is not None for other in after)
+            if fault.kind == "leave":
+                back = [other for other in scenario.faults if other.kind == "join" and other.members == fault.members]
+                assert any((other.at or 0) > fault.at for other in back)
+            if fault.kind == "oversize":
+                assert fault.above is not None
+                assert 300 <= fault.above <= 1400
+        assert len(gone) <= (scenario.members - 1) // 2
+    assert set(kinds) == set(FAULTS)
+    assert set(damages) == set(DISK_FAULTS)
+    assert set(sizes) == {3, 4, 5, 6, 7, 8}
+    assert everybody > 0
+
+
+def test_lives_of_one_member_do_not_overlap() -> None:
+    for scenario in drawn_chaos(300):
+        spans: dict[int, list[tuple[int, int]]] = {}
+        for fault in scenario.faults:
+            if fault.kind == "crash" and fault.at is not None:
+                end = scenario.duration if fault.restart is None else fault.at + fault.restart
+                for member in fault.members:
+                    spans.setdefault(member, []).append((fault.at, end))
+        for taken in spans.values():
+            ordered = sorted(taken)
+            assert all(first[1] < second[0] for first, second in pairwise(ordered))
+
+
+@pytest.mark.parametrize("members", range(2, 10))
+def test_partitions_split_everybody(members: int) -> None:
+    for seed in range(60):
+        groups = draw_groups(stream(seed, "groups"), members)
+        assert len(groups) >= 2
+        assert all(groups)
+        assert {member for group in groups for member in group} == set(range(members))
+        together = {(a, b) for group in groups for a in group for b in group}
+        assert len(together) < members * members, "somebody no longer hears somebody"
+
+
+def test_a_smaller_draw_leaves_out_who_is_not_there() -> None:
+    text = """
+name = "x"
+members = [2, 4]
+[[group]]
+name = "g"
+members = [0, 1, 3]
+[[workload]]
+senders = [0, 3]
+[[workload]]
+senders = [3]
+[[member]]
+index = 3
+[[fault]]
+at = "1s"
+kind = "crash"
+member = [1, 3]
+[[fault]]
+at = "1s"
+kind = "lose"
+rate = 1
+from = 3
+[[fault]]
+at = "1s"
+kind = "partition"
+groups = [[0, 1], [2, 3]]
+[[fault]]
+when = {kind = "VIEW", member = 3}
+kind = "pause"
+member = 0
+"""
+    scenario = read_scenario(text)
+    by_size = {drawn.members: drawn for drawn in (draw(scenario, seed) for seed in range(40))}
+    assert set(by_size) == {2, 3, 4}
+    smallest = by_size[2]
+    assert smallest.groups[0].members == (0, 1)
+    assert [workload.senders for workload in smallest.workloads] == [(0,)]
+    assert smallest.member_plans == ()
+    assert [(fault.kind, fault.members) for fault in smallest.faults] == [("crash", (1,))]
+    assert [fault.kind for fault in by_size[3].faults] == ["crash", "partition"]
+    assert len(by_size[4].faults) == 4
+    for drawn in by_size.values():
+        check(drawn)
+
+
+def test_one_member_and_a_short_run_can_still_be_drawn() -> None:
+    for duration in ("1ns", "1us", "50ms"):
+        scenario = read_scenario(f'name = "x"\nmembers = 1\nduration = "{duration}"\n[random]\ncount = 9')
+        for seed in range(100):
+            drawn = draw(scenario, seed)
+            assert read_scenario(write_scenario(drawn)) == drawn
+
+
+def test_a_member_draws_its_own_options() -> None:
+    text = 'name = "x"\n[[member]]\nindex = 1\nservice = ["source", "unordered"]\noptions = {keep_alive = ["1s", "2s"]}'
+    plans = [draw(read_scenario(text), seed).member_plans[0].options for seed in range(30)]
+    assert {plan["service"] for plan in plans} == {"source", "unordered"}
+    assert {plan["keep_alive"] for plan in plans} == {SECOND, 2 * SECOND}
