@@ -17,9 +17,12 @@ class SettingError(UnisonoError, ValueError):
     """A setting has an unknown name or an impossible value."""
 
     def __init__(self, name: str, expected: str) -> None:
-        super().__init__(f"{name}: {expected}")
+        super().__init__(name, expected)
         self.name = name
         self.expected = expected
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.expected}"
 
 
 class ScenarioError(UnisonoError, ValueError):

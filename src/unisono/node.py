@@ -36,7 +36,7 @@ from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
 from unisono.settings import Settings
 from unisono.trace.schema import GaugeRow, MembershipRow
 from unisono.wire.layout import group_number
-from unisono.wire.reading import group_of, read_datagram
+from unisono.wire.reading import read_datagram
 from unisono.wire.refusals import Refusal
 
 INCARNATION_LOG = "incarnation"
@@ -64,7 +64,7 @@ class Node:
         "_left",
         "_marks",
         "_name",
-        "_names",
+        "_numbers",
         "_phase",
         "_process",
         "_randomness",
@@ -94,8 +94,8 @@ class Node:
         self._process: ProcessId | None = None
         self._last_incarnation = 0
         self._marks: list[str] = []
-        self._groups: dict[int, IntergroupEngine] = {}
-        self._names: dict[str, int] = {}
+        self._groups: dict[str, IntergroupEngine] = {}
+        self._numbers: dict[int, str] = {}
         self._left: dict[str, Resumption] = {}
         self._waiting: list[Fact] = []
 
@@ -113,11 +113,10 @@ class Node:
             return self._on_datagram(fact, now, wall)
         if isinstance(fact, TimePassed):
             effects: list[Effect] = []
-            for engine in self._groups.values():
+            for name, engine in list(self._groups.items()):
                 due = engine.deadline()
                 if due is not None and due <= now:
-                    effects += engine.handle(fact, now, wall)
-            self._close_left_groups()
+                    effects += self._handle_in(name, fact, now, wall)
             return effects
         if isinstance(fact, Start):
             self._phase = Phase.READING
@@ -129,17 +128,14 @@ class Node:
         return [Note("node: nobody here uses channels")]
 
     def _on_datagram(self, fact: DatagramReceived, now: int, wall: int) -> list[Effect]:
-        number = group_of(fact.data)
-        engine = None if number is None else self._groups.get(number)
         packet = read_datagram(fact.data, self._seal)
         if isinstance(packet, Refusal):
             return [Note(packet)]
-        if engine is None:
+        name = self._numbers.get(packet.group)
+        if name is None:
             return [Note(Refusal.UNKNOWN_GROUP)]
         inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet)
-        effects = engine.handle(inside, now, wall)
-        self._close_left_groups()
-        return effects
+        return self._handle_in(name, inside, now, wall)
 
     def _on_command(self, fact: Join | Leave | Send | EventsTaken, now: int, wall: int) -> list[Effect]:
         if self._phase is not Phase.RUNNING:
@@ -147,17 +143,14 @@ class Node:
             return []
         if isinstance(fact, Join):
             return self._on_join(fact, now, wall)
-        number = self._names.get(fact.group)
-        if number is None:
+        if fact.group not in self._groups:
             return [Note("node: a command for a group this process is not in")]
-        effects = self._groups[number].handle(fact, now, wall)
-        self._close_left_groups()
-        return effects
+        return self._handle_in(fact.group, fact, now, wall)
 
     def _on_join(self, join: Join, now: int, wall: int) -> list[Effect]:
         assert self._process is not None, "a running node knows who it is"
         assert join.protocol == "intergroup", f"unknown protocol {join.protocol!r}"
-        if join.group in self._names:
+        if join.group in self._groups:
             return [Note("node: already in this group")]
         engine = IntergroupEngine(
             join.group,
@@ -170,18 +163,18 @@ class Node:
             self._keys,
             self._left.pop(join.group, Resumption()),
         )
-        number = group_number(self._realm, join.group)
-        self._names[join.group] = number
-        self._groups[number] = engine
+        self._groups[join.group] = engine
+        self._numbers[group_number(self._realm, join.group)] = join.group
         return engine.handle(join, now, wall)
 
-    def _close_left_groups(self) -> None:
-        """Keep of a group that was left just what a return needs."""
-        for name, number in list(self._names.items()):
-            engine = self._groups[number]
-            if engine.outside:
-                self._left[name] = engine.resumption()
-                del self._names[name], self._groups[number]
+    def _handle_in(self, name: str, fact: Fact, now: int, wall: int) -> list[Effect]:
+        """Let a group's engine handle a fact; of a group that was left, keep just what a return needs."""
+        engine = self._groups[name]
+        effects = engine.handle(fact, now, wall)
+        if engine.outside:
+            self._left[name] = engine.resumption()
+            del self._groups[name], self._numbers[group_number(self._realm, name)]
+        return effects
 
     def _on_storage(self, fact: StorageDone | StorageFailed, now: int, wall: int) -> list[Effect]:
         """Read the last incarnation, choose the next, write it down; a disk that fails does not stop the process."""

@@ -126,7 +126,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     receive_buffer_bytes: Annotated[
         int,
         Meta(
-            ge=256 * KIB,
+            ge=128 * KIB,
             le=4096 * MIB,
             description="What a receiver keeps of one source that it cannot deliver yet.",
             extra=_SIZE,

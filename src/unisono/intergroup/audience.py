@@ -64,12 +64,15 @@ class Audience:
             return Standing.UNKNOWN
         return Standing.COUNTED if listener.attempt == attempt else Standing.STALE
 
-    def on_progress(self, receiver: ProcessId, received: int, now: int) -> None:
+    def on_progress(self, receiver: ProcessId, received: int, now: int) -> bool:
+        """A receiver has been heard; True when it is further than before."""
         listener = self._listeners[receiver]
         listener.heard = now
-        if received > listener.received:
-            listener.received = received
-            listener.progressed = now
+        if received <= listener.received:
+            return False
+        listener.received = received
+        listener.progressed = now
+        return True
 
     def stable(self, last_sent: int) -> int:
         """Everything up to here has been received by all who count."""

@@ -276,6 +276,7 @@ class IntergroupEngine:
                 deadlines.set(name, step.now + settings.keep_alive)
                 for peer in self._peers.forget_silent(step.now, settings.source_timeout):
                     self._forget(step, peer, ViewReason.SILENT)
+                self._unordered.on_time(step, settings.patience)
                 self._speaking.lose_patience(step)
             elif name == "gauge":
                 deadlines.set(name, step.now + settings.gauge_interval)

@@ -93,8 +93,8 @@ class Speaking:
                 case Standing.COUNTED if entry.received > self.sending.last_sequence:
                     step.note(Reason.REPORT_AHEAD)
                 case Standing.COUNTED:
-                    self.audience.on_progress(receiver, entry.received, step.now)
-                    self.advance(step)
+                    if self.audience.on_progress(receiver, entry.received, step.now):
+                        self.advance(step)
 
     def on_repair_request(self, step: Step, receiver: ProcessId, address: Address, message: RepairRequest) -> None:
         first = min(low for low, _ in message.ranges)

@@ -55,6 +55,9 @@ class Stream:
             self.tickets.open(sequence, sequence, retry)
         elif offer is Offer.TAKEN:
             self.unreported_bytes += len(message.payload)
+        while self.window.given_up:
+            lost = self.window.given_up.pop()
+            self.tickets.open(lost, lost, retry)
         return offer, missing
 
     def next_message(self) -> DataMessage | None:

@@ -32,14 +32,22 @@ class Unordered:
                     step, packet.source, whole.sequence, whole.number, whole.timestamp, whole.payload
                 )
 
+    def on_time(self, step: Step, patience: int) -> None:
+        """Give up messages that have waited for a fragment for longer than patience."""
+        self.scattered.expire(step.now - patience)
+        self._mark_given_up(step)
+
     def forget(self, source: ProcessId) -> None:
         self.scattered.forget(source)
 
     def _assemble(self, step: Step, source: ProcessId, fragment: DataMessage) -> DataMessage | None:
-        given_up = self.scattered.given_up
-        whole = self.scattered.add(source, fragment)
-        if self.scattered.given_up > given_up:
-            step.mark("fragments-given-up")
+        whole = self.scattered.add(source, fragment, step.now)
+        self._mark_given_up(step)
         if whole is not None:
             step.mark("fragmented")
         return whole
+
+    def _mark_given_up(self, step: Step) -> None:
+        if self.scattered.given_up:
+            step.mark("fragments-given-up")
+            self.scattered.given_up = 0

@@ -30,6 +30,8 @@ class Deadlines:
 
     def expire(self, now: int) -> list[str]:
         """Take out what is due, earliest first; ties by name."""
+        if not self._due or min(self._due.values()) > now:
+            return []
         due = sorted((when, name) for name, when in self._due.items() if when <= now)
         for _, name in due:
             del self._due[name]

@@ -48,35 +48,54 @@ class OrderedAssembly:
         self.bytes = 0
 
 
+class Unfinished:
+    """The fragments of one message that have come, and since when."""
+
+    __slots__ = ("bytes", "parts", "since")
+
+    def __init__(self, since: int) -> None:
+        self.since = since
+        self.parts: dict[int, DataMessage] = {}
+        self.bytes = 0
+
+
 class ScatteredAssembly:
-    """Puts together fragments that come in any order, or never; the oldest unfinished message makes room."""
+    """Puts together fragments that come in any order, or never; what is oldest makes room for what is new."""
 
     __slots__ = ("_limit", "_unfinished", "bytes", "given_up", "high_water")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._unfinished: dict[tuple[ProcessId, int], dict[int, DataMessage]] = {}
+        self._unfinished: dict[tuple[ProcessId, int], Unfinished] = {}
         self.bytes = 0
         self.high_water = 0
         self.given_up = 0
 
-    def add(self, source: ProcessId, fragment: DataMessage) -> DataMessage | None:
+    def add(self, source: ProcessId, fragment: DataMessage, now: int) -> DataMessage | None:
         """The whole message, under its last fragment's sequence and timestamp, once every fragment is in."""
         key = (source, fragment.sequence - fragment.index)
-        parts = self._unfinished.setdefault(key, {})
-        if fragment.index in parts:
+        size = len(fragment.payload)
+        unfinished = self._unfinished.get(key)
+        if unfinished is not None and fragment.index in unfinished.parts:
             return None
-        parts[fragment.index] = fragment
-        self.bytes += len(fragment.payload)
-        while self.bytes > self._limit:
+        while self._unfinished and self.bytes + size > self._limit:
             self._give_up(next(iter(self._unfinished)))
+        unfinished = self._unfinished.setdefault(key, Unfinished(now))
+        unfinished.parts[fragment.index] = fragment
+        unfinished.bytes += size
+        self.bytes += size
         self.high_water = max(self.high_water, self.bytes)
-        if key not in self._unfinished or len(parts) < fragment.count:
+        if len(unfinished.parts) < fragment.count:
             return None
         del self._unfinished[key]
-        self.bytes -= _size(parts)
-        whole = b"".join(parts[index].payload for index in range(fragment.count))
-        return replace(parts[fragment.count - 1], payload=whole)
+        self.bytes -= unfinished.bytes
+        whole = b"".join(unfinished.parts[index].payload for index in range(fragment.count))
+        return replace(unfinished.parts[fragment.count - 1], payload=whole)
+
+    def expire(self, before: int) -> None:
+        """Give up what was begun before then: its missing fragments will not come."""
+        for key in [key for key, unfinished in self._unfinished.items() if unfinished.since < before]:
+            self._give_up(key)
 
     def forget(self, source: ProcessId) -> None:
         """A source is gone: so are its unfinished messages."""
@@ -84,9 +103,5 @@ class ScatteredAssembly:
             self._give_up(key)
 
     def _give_up(self, key: tuple[ProcessId, int]) -> None:
-        self.bytes -= _size(self._unfinished.pop(key))
+        self.bytes -= self._unfinished.pop(key).bytes
         self.given_up += 1
-
-
-def _size(parts: dict[int, DataMessage]) -> int:
-    return sum(len(part.payload) for part in parts.values())

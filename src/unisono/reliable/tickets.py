@@ -6,7 +6,7 @@ A sequence number stands in at most one ticket, so that hearing of the same gap 
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_right
 
 from unisono.wire.messages import Range
 
@@ -21,9 +21,6 @@ class Ticket:
         self.last = last
         self.due = due
         self.tries = tries
-
-    def __lt__(self, other: Ticket) -> bool:
-        return self.first < other.first
 
 
 class Tickets:
@@ -45,8 +42,13 @@ class Tickets:
         return at if at >= 0 and self._tickets[at].last >= sequence else None
 
     def open(self, first: int, last: int, due: int) -> None:
-        """A gap was seen; no part of it is in a ticket yet."""
-        insort(self._tickets, Ticket(first, last, due))
+        """A gap was seen; no part of it is in a ticket yet. It joins the gap before it if that is as new."""
+        at = bisect_right(self._tickets, first, key=lambda ticket: ticket.first) - 1
+        before = self._tickets[at] if at >= 0 else None
+        if before is not None and before.last + 1 == first and before.tries == 0 and before.due == due:
+            before.last = last
+        else:
+            self._tickets.insert(at + 1, Ticket(first, last, due))
 
     def fill(self, sequence: int) -> bool:
         """The sequence has come; True when it had been missing."""

@@ -75,16 +75,18 @@ class ReceiveWindow:
     """Messages of one source that came and are not delivered yet, at most `limit` bytes of them.
 
     `next` is delivered next; everything below `contiguous` + 1 has come; `highest` is known to exist. The
-    reserve lets the next message in when what came early fills the rest, so that a full window always drains.
+    reserve lets the next message in when what came early fills the rest, and what came earliest of its time makes
+    room for what is needed sooner, so that a full window always drains.
     """
 
-    __slots__ = ("_stored", "bytes", "contiguous", "high_water", "highest", "limit", "next")
+    __slots__ = ("_stored", "bytes", "contiguous", "given_up", "high_water", "highest", "limit", "next")
 
     def __init__(self, start: int, limit: int) -> None:
         self._stored: dict[int, DataMessage] = {}
         self.limit = limit
         self.bytes = 0
         self.high_water = 0
+        self.given_up: list[int] = []
         self.next = start
         self.contiguous = start - 1
         self.highest = start - 1
@@ -103,8 +105,8 @@ class ReceiveWindow:
         if sequence <= self.contiguous or sequence in self._stored:
             return Offer.DUPLICATE
         size = len(message.payload)
-        reserve = 0 if sequence == self.next else DATAGRAM_LIMIT_BYTES
-        if self.bytes + size + reserve > self.limit:
+        room = self.limit - size - (0 if sequence == self.next else DATAGRAM_LIMIT_BYTES)
+        if self.bytes > room and not self._make_room(room, sequence):
             return Offer.FULL
         self._stored[sequence] = message
         self.bytes += size
@@ -112,6 +114,16 @@ class ReceiveWindow:
         while self.contiguous + 1 in self._stored:
             self.contiguous += 1
         return Offer.TAKEN
+
+    def _make_room(self, room: int, sequence: int) -> bool:
+        """Give up what comes later than `sequence`, the latest first, until no more than `room` is taken."""
+        while self.bytes > room:
+            latest = max(self._stored)
+            if latest < sequence:
+                return False
+            self.bytes -= len(self._stored.pop(latest).payload)
+            self.given_up.append(latest)
+        return True
 
     @property
     def waiting(self) -> bool:

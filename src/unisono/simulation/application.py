@@ -51,14 +51,14 @@ class Sender:
         machine = self.machine
         if machine.alive and self.group in machine.groups:
             self._count += 1
+            self.waiting = not self._by_clock
             machine.send(self.group, self._count, (payload(self._random, machine.name, self._count, self._size),))
             if not self._by_clock:
-                self.waiting = True
                 return
         self._world.call_at(self._world.now + (self._gap if machine.alive else max(self._gap, SECOND // 10)), self)
 
     def answered(self) -> None:
-        """The last send was accepted or refused."""
+        """The last send was accepted or refused, or its process is gone."""
         if self.waiting:
             self.waiting = False
             self._world.call_at(self._world.now + self._gap, self)

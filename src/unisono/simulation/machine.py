@@ -45,7 +45,7 @@ from unisono.units import MICROSECOND, MILLISECOND, SECOND
 SOCKET_LIMIT = 512
 """Datagrams that a socket holds while its process does not read."""
 STORAGE_DELAY = MILLISECOND
-FACT_COST = 20 * MICROSECOND
+FACT_COST = 50 * MICROSECOND
 """What a fact costs a machine that is slow, times its slowness."""
 
 

@@ -11,6 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from unisono.simulation.damage import damage
+from unisono.simulation.line import Line
 from unisono.simulation.packet_rules import PacketRule, classify
 from unisono.simulation.scenario import Network as NetworkPlan
 from unisono.simulation.streams import stream
@@ -18,11 +19,9 @@ from unisono.units import MILLISECOND, SECOND
 
 REORDER_TAIL_LIMIT = 2 * SECOND
 QUEUE_LIMIT = 256
-"""Datagrams that wait at a receiver's line where the scenario does not say."""
+"""Datagrams that wait at either end of a line where the scenario does not say."""
 MEMORY_LIMIT = 256
 """How many packets a link remembers for replay."""
-UDP_HEAD_BYTES = 42
-"""What the headers below a datagram take on the medium."""
 
 
 class Arrival(NamedTuple):
@@ -53,15 +52,13 @@ class Network:
     """Every link between the members, and the rules that faults lay over them."""
 
     __slots__ = (
-        "_busy_until",
         "_connected",
-        "_line_busy_until",
+        "_lines_in",
+        "_lines_out",
         "_links",
-        "_medium_busy_until",
         "_members",
         "_plan",
         "_remember",
-        "bandwidth",
         "counters",
         "rules",
     )
@@ -70,12 +67,10 @@ class Network:
         self._plan = plan
         self._members = members
         self._remember = remember
-        self._busy_until = [0] * members
-        self._line_busy_until = [0] * members
-        self._medium_busy_until = 0
+        self._lines_out = [Line() for _ in range(members)]
+        self._lines_in = [Line() for _ in range(members)]
         self._links = {(a, b): self._link(a, b, sites, seed) for a in range(members) for b in range(members) if a != b}
         self._connected: Callable[[int, int], bool] = lambda a, b: True
-        self.bandwidth: list[int | None] = [plan.bandwidth] * members
         self.rules: list[PacketRule] = []
         self.counters: Counter[str] = Counter()
 
@@ -109,8 +104,10 @@ class Network:
         """Put a datagram on the network; when, and as what, it comes where."""
         self.counters["datagrams"] += 1
         self.counters["datagram bytes"] += len(data)
-        leaves = self._leave(now, sender, len(data))
         arrivals: list[Arrival] = []
+        leaves = self._leave(now, sender, len(data))
+        if leaves is None:
+            return arrivals
         rules = [rule for rule in self.rules if rule.applies(sender, multicast)]
         kind = classify(data) if any(rule.selective for rule in rules) else None
         for receiver in receivers:
@@ -124,33 +121,21 @@ class Network:
                 self._travel(arrivals, leaves, link, receiver, data, active)
         return arrivals
 
-    def reset_bandwidth(self, member: int) -> None:
-        self.bandwidth[member] = self._plan.bandwidth
-
     def take_in(self, now: int, receiver: int, size: int) -> int | None:
         """When a receiver's line has brought a datagram in; None when its queue is full. A shared medium needs no line."""
-        bandwidth = self.bandwidth[receiver]
-        if bandwidth is None or self._plan.shared:
-            return now
-        took = (size + UDP_HEAD_BYTES) * 8 * SECOND // bandwidth
-        begins = max(now, self._line_busy_until[receiver])
-        if begins - now > took * (self._plan.queue or QUEUE_LIMIT):
-            self.counters["dropped in the queue"] += 1
-            return None
-        self._line_busy_until[receiver] = begins + took
-        return begins + took
+        return now if self._plan.shared else self._carry(now, self._lines_in[receiver], size)
 
-    def _leave(self, now: int, sender: int, size: int) -> int:
-        """When the last bit has left: a sender, or the medium that all share, sends one datagram after another."""
-        bandwidth = self.bandwidth[sender]
-        if bandwidth is None:
+    def _leave(self, now: int, sender: int, size: int) -> int | None:
+        """When a datagram has left its sender, or the medium that all share; None when the queue there is full."""
+        return self._carry(now, self._lines_out[0 if self._plan.shared else sender], size)
+
+    def _carry(self, now: int, line: Line, size: int) -> int | None:
+        if self._plan.bandwidth is None:
             return now
-        took = (size + UDP_HEAD_BYTES) * 8 * SECOND // bandwidth
-        if self._plan.shared:
-            self._medium_busy_until = max(now, self._medium_busy_until) + took
-            return self._medium_busy_until
-        self._busy_until[sender] = max(now, self._busy_until[sender]) + took
-        return self._busy_until[sender]
+        carried = line.carry(now, self._plan.bandwidth, size, self._plan.queue or QUEUE_LIMIT)
+        if carried is None:
+            self.counters["dropped in the queue"] += 1
+        return carried
 
     def _travel(
         self, arrivals: list[Arrival], leaves: int, link: Link, receiver: int, data: bytes, rules: list[PacketRule]
@@ -166,6 +151,13 @@ class Network:
         if self._lost(leaves, link, len(data), rules):
             self.counters["lost"] += 1
             return
+        for rule in rules:
+            if rule.effect == "limit":
+                passed = rule.line_to(receiver).carry(leaves, int(rule.by), len(data), plan.queue or QUEUE_LIMIT)
+                if passed is None:
+                    self.counters["dropped in the queue"] += 1
+                    return
+                leaves = passed
         copies = 1
         if _happens(random, plan.duplicate, rules, "duplicate"):
             self.counters["duplicated"] += 1
@@ -173,8 +165,8 @@ class Network:
         for _ in range(copies):
             at = leaves + link.latency + (int(random.random() * plan.jitter) if plan.jitter else 0)
             for rule in rules:
-                if rule.delay:
-                    at += int(rule.delay * (0.5 + random.random()))
+                if rule.effect == "delay" and rule.hit(random):
+                    at += int(rule.by * (0.5 + random.random()))
             if _happens(random, plan.reorder, rules, "reorder"):
                 self.counters["reordered"] += 1
                 at += min(int(random.paretovariate(1.5) * 5 * MILLISECOND), REORDER_TAIL_LIMIT)
@@ -193,11 +185,12 @@ class Network:
         if _happens(random, plan.loss, rules, "lose"):
             return True
         if plan.burst is not None:
-            if now >= link.next_burst:
-                link.next_burst = now + int(random.expovariate(1 / plan.burst.every))
+            if not link.burst_left and now >= link.next_burst:
                 link.burst_left = plan.burst.packets
             if link.burst_left:
                 link.burst_left -= 1
+                if not link.burst_left:
+                    link.next_burst = now + int(random.expovariate(1 / plan.burst.every))
                 return True
         return False
 

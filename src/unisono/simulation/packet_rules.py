@@ -6,6 +6,7 @@ from random import Random
 from typing import NamedTuple
 
 from unisono.sealing import NullSeal
+from unisono.simulation.line import Line
 from unisono.simulation.scenario import Fault
 from unisono.wire.messages import (
     ActivationGrant,
@@ -57,7 +58,7 @@ def classify(data: bytes) -> Content:
 class PacketRule:
     """One active fault on packets."""
 
-    __slots__ = ("_hits_left", "above", "age", "delay", "effect", "fault", "rate", "replays", "selective")
+    __slots__ = ("_hits_left", "_lines", "above", "age", "by", "effect", "fault", "rate", "replays", "selective")
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -67,7 +68,8 @@ class PacketRule:
         self.replays = fault.kind == "replay"
         self.age = fault.age or 0
         self.above = fault.above if fault.kind == "oversize" else None
-        self.delay = int(fault.by or 0) if fault.kind == "delay" else 0
+        self.by = fault.by or 0
+        self._lines: dict[int, Line] = {}
         self.selective = fault.message is not None or fault.sequence is not None
 
     def applies(self, sender: int, multicast: bool) -> bool:
@@ -89,6 +91,10 @@ class PacketRule:
         if fault.message is not None and fault.message not in content.names:
             return False
         return fault.sequence is None or content.first <= fault.sequence <= content.last
+
+    def line_to(self, receiver: int) -> Line:
+        """The line of a `limit`: each receiver has its own."""
+        return self._lines.setdefault(receiver, Line())
 
     def hit(self, random: Random) -> bool:
         """Whether this packet is hit; a fault with a count hits that many."""

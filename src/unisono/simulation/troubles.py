@@ -14,7 +14,7 @@ from unisono.simulation.packet_rules import PacketRule
 from unisono.simulation.scenario import FOREVER, Fault
 from unisono.simulation.streams import stream
 
-PACKET_FAULTS = frozenset(("lose", "duplicate", "reorder", "corrupt", "delay", "replay", "oversize"))
+PACKET_FAULTS = frozenset(("lose", "duplicate", "reorder", "corrupt", "delay", "limit", "replay", "oversize"))
 LINK_FAULTS = frozenset(("partition", "one_way", "isolate"))
 HOPELESS_LOSS = 0.9
 """A network that loses this much is no network: nothing is expected of it."""
@@ -148,8 +148,6 @@ class Troubles:
             elif fault.kind == "disk":
                 assert fault.what is not None, "a disk fault says what"
                 machine.disk.end(fault.what)
-            elif fault.kind == "limit":
-                stage.network.reset_bandwidth(machine.index)
         stage.note_fault(fault, False, self._taken_away(fault))
 
     def _strike(self, fault: Fault) -> bool:
@@ -170,8 +168,6 @@ class Troubles:
             elif fault.kind == "disk":
                 assert fault.what is not None, "a disk fault says what"
                 machine.disk.begin(fault.what)
-            elif fault.kind == "limit":
-                stage.network.bandwidth[machine.index] = int(fault.by or 0)
         return fault.kind in ("crash", "clock_step", "leave", "join", "send")
 
     def _act(self, fault: Fault) -> None:
@@ -200,8 +196,6 @@ class Troubles:
                 machine.send(group, 0, (payload(random, f"{machine.name} extra", count, fault.size or 200),))
 
     def _machines(self, fault: Fault) -> list[Machine]:
-        if not fault.members and fault.kind == "limit":
-            return self._stage.machines
         return [self._stage.machines[member] for member in fault.members]
 
     def _connected(self, a: int, b: int) -> bool:
@@ -212,16 +206,13 @@ class Troubles:
         names = [machine.name for machine in self._stage.machines]
         away: set[int] = set()
         if fault.kind == "partition":
-            sides = sorted(fault.groups, key=len)
-            away = {member for side in sides for member in side} - set(sides[-1])
+            away = set(range(len(names))) - set(sorted(fault.groups, key=len)[-1])
         elif fault.kind == "one_way":
             sides = sorted((side for side in (fault.sources, fault.targets) if side), key=len)
             away = set(sides[0])
-        elif fault.kind in ("isolate", "pause", "slow", "stop_reading", "limit"):
+        elif fault.kind in ("isolate", "pause", "slow", "stop_reading"):
             away = set(fault.members)
-            if fault.kind == "limit" and not away:
-                away = set(range(len(names)))
-        elif fault.kind == "oversize" or (fault.kind == "lose" and (fault.rate or 0) >= HOPELESS_LOSS):
+        elif fault.kind in ("limit", "oversize") or (fault.kind == "lose" and (fault.rate or 0) >= HOPELESS_LOSS):
             away = set(fault.members or fault.targets or range(len(names)))
         return [names[member] for member in sorted(away)]
 
@@ -229,9 +220,7 @@ class Troubles:
 def _cuts(fault: Fault, a: int, b: int) -> bool:
     """Whether a fault keeps a packet of `a` from reaching `b`."""
     if fault.kind == "partition":
-        sides_a = [group for group in fault.groups if a in group]
-        sides_b = [group for group in fault.groups if b in group]
-        return bool(sides_a) and bool(sides_b) and not any(group in sides_b for group in sides_a)
+        return not any(a in group and b in group for group in fault.groups)
     if fault.kind == "isolate":
         return a in fault.members or b in fault.members
     return (not fault.sources or a in fault.sources) and (not fault.targets or b in fault.targets)

@@ -184,6 +184,7 @@ class World:
         machine.disk.crash()
         machine.stop()
         self._channels.crash(self.now, machine.index)
+        self._answer_senders(machine, None)
 
     def restart(self, machine: Machine, disk: bool) -> None:
         if machine.alive:
@@ -268,8 +269,11 @@ class World:
     def send_answered(self, machine: Machine, group: str, accepted: bool) -> None:
         if not accepted:
             self.counters["send refused"] += 1
+        self._answer_senders(machine, group)
+
+    def _answer_senders(self, machine: Machine, group: str | None) -> None:
         for sender in self._senders:
-            if sender.waiting and sender.machine is machine and sender.group == group:
+            if sender.machine is machine and group in (None, sender.group):
                 sender.answered()
 
     def note_fault(self, fault: Fault, begins: bool, members: list[str]) -> None:

@@ -48,11 +48,6 @@ def read_datagram(data: bytes, seal: Seal) -> Packet | Refusal:
         return refused.reason
 
 
-def group_of(data: bytes) -> int | None:
-    """The group that a datagram claims, before anything else is believed of it."""
-    return HEADER.unpack_from(data)[3] if len(data) >= HEADER.size else None
-
-
 def _read(data: bytes, seal: Seal) -> Packet:
     if len(data) < HEADER.size:
         raise Refused(Refusal.SHORT)

@@ -85,13 +85,8 @@ def stranger(rows: Rows, random: Random) -> Rows | None:
     for index, view in enumerate(rows):
         if isinstance(view, ViewRow) and view.service == ORDERED:
             inside = {(start.source, start.incarnation) for start in view.start}
-            for row in rows[:index]:
-                if (
-                    isinstance(row, SendRow)
-                    and row.group == view.group
-                    and (row.process, row.incarnation) not in inside
-                ):
-                    pairs.append((index, row))
+            sends = [row for row in rows[:index] if isinstance(row, SendRow) and row.group == view.group]
+            pairs.extend((index, row) for row in sends if (row.process, row.incarnation) not in inside)
     pair = one_of(random, pairs)
     if pair is None:
         return None

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 @damage("A view lacks a source that is delivered in it.", "O2")
 def forgotten_source(rows: Rows, random: Random) -> Rows | None:
-    candidates = []
-    for spell in spells_of(rows):
-        for delivery in spell.deliveries:
-            candidates.append((spell, max(view for view in spell.views if view < delivery)))
+    candidates = [
+        (spell, max(view for view in spell.views if view < delivery))
+        for spell in spells_of(rows)
+        for delivery in spell.deliveries
+    ]
     found = one_of(random, candidates)
     if found is None:
         return None

@@ -1,0 +1,277 @@
+"""Scenarios in text: a sentence that says what is proved, then commands and, after `----`, the lines they print.
+
+    start a b                      bring processes up
+    join a b [keep_alive=50ms]     join the group, with settings; `in=news` for another group than the first
+    send a one two [in=news]       send messages together; `size=` bytes instead of text, `count=` sends of it
+    leave a [in=news]              leave the group
+    deliver                        hand over every packet, in order, until nothing more happens at this instant
+    run 500ms                      let time pass; a packet takes a millisecond
+    packets                        show what is on its way
+    drop PACKETS                   take them out of what is on its way
+    duplicate PACKETS              put them behind the others a second time
+    hold PACKETS, release          keep them aside; put them behind the others
+    lose [next] PACKETS            lose such packets as they are sent, or the next one; `lose nothing` ends it
+    watch KIND ..., watch nothing  show packets of these kinds as they are sent, with the time since the command began
+    stop reading b, read b         the application takes no events; takes what waits and goes on
+    crash a, restart a             end a life; begin the next, with its disk or `without disk`
+    clock a -1h                    set a wall clock forward or back
+    marks, notes                   the hard situations reached, and the reasons counted, since they were last asked for
+
+PACKETS are `[KIND [SEQUENCE]] [from NAME] [to NAME]`, or `all`. The second life of a is called a/2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from unisono.engine import Fact, Join, Leave, Send
+from unisono.settings import FIELDS, read_settings
+from unisono.units import parse_duration, parse_size
+
+from tests.scenarios.world import DEFAULT_GROUP, Parcel, Pattern, Station, World
+from tests.scenarios.wording import PACKET_KINDS
+
+
+class Misspelt(Exception):
+    """A command that cannot be carried out as it is written."""
+
+
+class Block:
+    """Commands, and the lines expected of them."""
+
+    def __init__(self, commands: list[str], expected: list[str], line: int) -> None:
+        self.commands = commands
+        self.expected = expected
+        self.line = line
+
+
+class ScenarioText:
+    """A file: what it proves, then its blocks."""
+
+    def __init__(self, path: Path) -> None:
+        says, *parts = _paragraphs(path.read_text())
+        self.says = says[1]
+        self.blocks = [self._block(path, *part) for part in parts]
+        if not self.says[-1].endswith(".") or "----" in self.says:
+            raise Misspelt(f"{path.name}: begin with a sentence that says what is proved")
+
+    @staticmethod
+    def _block(path: Path, line: int, lines: list[str]) -> Block:
+        if "----" not in lines:
+            raise Misspelt(f"{path.name}:{line}: a block needs `----` after its commands")
+        end = lines.index("----")
+        return Block(lines[:end], lines[end + 1 :], line)
+
+    def render(self, outputs: list[list[str]]) -> str:
+        """The file as it reads with these outputs."""
+        paragraphs = [self.says]
+        paragraphs += [[*block.commands, "----", *lines] for block, lines in zip(self.blocks, outputs, strict=True)]
+        return "\n\n".join("\n".join(lines) for lines in paragraphs) + "\n"
+
+    def play(self) -> list[list[str]]:
+        """What each block prints, from the first to the last."""
+        interpreter = Interpreter()
+        return [interpreter.play(block.commands) for block in self.blocks]
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines between blank lines, with the number of the first."""
+    lines: list[str] = []
+    for number, line in enumerate([*text.splitlines(), ""], start=1):
+        if line.strip():
+            lines.append(line.rstrip())
+        elif lines:
+            yield number - len(lines), lines
+            lines = []
+
+
+class Interpreter:
+    """Carries out commands in a world of its own."""
+
+    def __init__(self) -> None:
+        self._world = World()
+        self._ticket = 0
+        self._serial = 0
+        self._commands: dict[str, Callable[[list[str]], None]] = {
+            "start": self._start,
+            "join": self._join,
+            "send": self._send,
+            "leave": self._leave,
+            "deliver": lambda _: self._world.deliver(),
+            "run": lambda words: self._world.run(parse_duration(words[0])),
+            "packets": lambda _: self._show("", self._world.queue),
+            "drop": lambda words: self._show("dropped ", self._pick(words)),
+            "duplicate": self._duplicate,
+            "hold": self._hold,
+            "release": self._release,
+            "lose": self._lose,
+            "watch": self._watch,
+            "stop": self._stop_reading,
+            "read": lambda words: self._world.read(self._station(words[0])),
+            "crash": lambda words: self._world.stop(self._running(words[0])),
+            "restart": self._restart,
+            "clock": self._clock,
+            "marks": lambda _: self._tell(lambda station: station.marks),
+            "notes": lambda _: self._tell(lambda station: station.notes),
+        }
+
+    def play(self, commands: list[str]) -> list[str]:
+        """The lines that these commands print."""
+        self._world.lines = []
+        self._world.began = self._world.now
+        for command in commands:
+            word, *words = command.split()
+            if word == "#":
+                continue
+            if word not in self._commands:
+                raise Misspelt(f"{command!r}: the commands are {', '.join(self._commands)}")
+            self._commands[word](words)
+        return [line.text for line in self._world.lines]
+
+    def _station(self, name: str) -> Station:
+        if name not in self._world.stations:
+            raise Misspelt(f"{name!r} was never started")
+        return self._world.stations[name]
+
+    def _running(self, name: str) -> Station:
+        station = self._station(name)
+        if station.node is None:
+            raise Misspelt(f"{name!r} is not running")
+        return station
+
+    def _start(self, names: list[str]) -> None:
+        for name in names:
+            self._world.stations[name] = station = Station(name)
+            self._world.start(station)
+
+    def _restart(self, words: list[str]) -> None:
+        station = self._station(words[0])
+        if station.node is not None:
+            raise Misspelt(f"{words[0]!r} is still running")
+        if words[1:] == ["without", "disk"]:
+            station.disk.clear()
+        self._world.start(station)
+
+    def _clock(self, words: list[str]) -> None:
+        self._station(words[0]).clock_offset += parse_duration(words[1])
+
+    def _join(self, words: list[str]) -> None:
+        names, options = _options(words)
+        group = options.pop("in", DEFAULT_GROUP)
+        values = {name: _written(name, value) for name, value in options.items()}
+        for name in names:
+            self._command(name, Join(group, read_settings(values)))
+
+    def _leave(self, words: list[str]) -> None:
+        names, options = _options(words)
+        for name in names:
+            self._command(name, Leave(options.get("in", DEFAULT_GROUP)))
+
+    def _command(self, name: str, fact: Fact) -> None:
+        self._world.handle(self._running(name), fact)
+
+    def _send(self, words: list[str]) -> None:
+        (name, *texts), options = _options(words)
+        for _ in range(int(options.get("count", "1"))):
+            messages = [text.encode() for text in texts]
+            if "size" in options:
+                self._serial += 1
+                messages.append(f"{self._serial}:".encode().ljust(parse_size(options["size"]), b"."))
+            self._world.sent.update(messages)
+            self._ticket += 1
+            station = self._running(name)
+            station.waiting.add(self._ticket)
+            self._command(name, Send(options.get("in", DEFAULT_GROUP), self._ticket, tuple(messages)))
+            if self._ticket in station.waiting:
+                station.late.add(self._ticket)
+                self._say_waits(name)
+
+    def _say_waits(self, name: str) -> None:
+        self._world.say(f"{name}: a send waits", ("waits", name), many=lambda count: f"{name}: {count} sends wait")
+
+    def _pattern(self, words: list[str]) -> Pattern:
+        once = words[:1] == ["next"]
+        rest = deque(words[1:] if once else words)
+        kind = sequence = sender = receiver = None
+        while rest:
+            word = rest.popleft()
+            if word in PACKET_KINDS:
+                kind = word
+            elif word.isdigit():
+                sequence = int(word)
+            elif word == "from":
+                sender = rest.popleft()
+            elif word == "to":
+                receiver = rest.popleft()
+            elif word != "all":
+                raise Misspelt(f"{word!r}: the kinds of packets are {', '.join(PACKET_KINDS)}")
+        return Pattern(kind, sequence, sender, receiver, once)
+
+    def _pick(self, words: list[str]) -> list[Parcel]:
+        """Take the packets that are meant out of the queue; a scenario that means none is mistaken."""
+        pattern = self._pattern(words)
+        picked = [parcel for parcel in self._world.queue if pattern.matches(parcel)]
+        if not picked:
+            raise Misspelt(f"{' '.join(words)!r}: no such packet is on its way")
+        self._world.queue = deque(parcel for parcel in self._world.queue if parcel not in picked)
+        return picked
+
+    def _show(self, label: str, parcels: deque[Parcel] | list[Parcel]) -> None:
+        for parcel in parcels:
+            self._world.say(label + self._world.describe(parcel))
+
+    def _duplicate(self, words: list[str]) -> None:
+        pattern = self._pattern(words)
+        copies = [parcel.again(self._world.now) for parcel in self._world.queue if pattern.matches(parcel)]
+        if not copies:
+            raise Misspelt(f"{' '.join(words)!r}: no such packet is on its way")
+        self._show("again ", copies)
+        self._world.queue.extend(copies)
+
+    def _hold(self, words: list[str]) -> None:
+        picked = self._pick(words)
+        self._show("held ", picked)
+        self._world.held += picked
+
+    def _release(self, _: list[str]) -> None:
+        self._world.queue.extend(parcel.again(self._world.now) for parcel in self._world.held)
+        self._world.held.clear()
+
+    def _lose(self, words: list[str]) -> None:
+        if words == ["nothing"]:
+            self._world.losing.clear()
+        else:
+            self._world.losing.append(self._pattern(words))
+
+    def _watch(self, words: list[str]) -> None:
+        self._world.watched = {word for word in words if self._pattern([word]).kind} if words != ["nothing"] else set()
+
+    def _stop_reading(self, words: list[str]) -> None:
+        if words[0] != "reading":
+            raise Misspelt("did you mean `stop reading`?")
+        self._station(words[1]).reading = False
+
+    def _tell(self, choose: Callable[[Station], Counter[str]]) -> None:
+        for station in self._world.stations.values():
+            counts = choose(station)
+            for reason, count in sorted(counts.items()):
+                self._world.say(f"{station.name}: {reason}" + (f" ({count} times)" if count > 1 else ""))
+            counts.clear()
+
+
+def _options(words: list[str]) -> tuple[list[str], dict[str, str]]:
+    plain = [word for word in words if "=" not in word]
+    named = [word.partition("=") for word in words if "=" in word]
+    return plain, {name: value for name, _, value in named}
+
+
+def _written(name: str, value: str) -> object:
+    """A setting as a file would say it."""
+    field = FIELDS.get(name)
+    if name == "sources" and value != "all":
+        return value.split(",")
+    if field is not None and isinstance(field.default, bool):
+        return value == "true"
+    return int(value) if value.isdigit() else value

@@ -1,0 +1,115 @@
+"""Packets and events in the words of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from unisono.events import Event, Left, LeftBehind, Message, SourceUnavailable, View
+from unisono.identity import ProcessId
+from unisono.wire.messages import (
+    FRAGMENT,
+    LEAVE,
+    ActivationGrant,
+    ActivationRequest,
+    ControlMessage,
+    DataPacket,
+    Deactivation,
+    KeepAlive,
+    LeftBehindNotice,
+    Packet,
+    RepairPacket,
+    RepairRequest,
+    Report,
+)
+
+Lives = Mapping[ProcessId, str]
+"""How a scenario calls each life: `a`, then `a/2` after a restart."""
+
+KINDS: dict[type[ControlMessage], str] = {
+    KeepAlive: "keep-alive",
+    ActivationRequest: "activation-request",
+    ActivationGrant: "grant",
+    Report: "report",
+    RepairRequest: "repair-request",
+    LeftBehindNotice: "left-behind",
+    Deactivation: "deactivation",
+}
+PACKET_KINDS = ("data", "repair", *KINDS.values())
+
+
+def kinds_of(packet: Packet) -> list[str]:
+    """What a packet carries, as `drop`, `lose` and `watch` name it."""
+    if isinstance(packet, DataPacket):
+        return ["data"]
+    if isinstance(packet, RepairPacket):
+        return ["repair"]
+    return [KINDS[type(message)] for message in packet.messages]
+
+
+def sequences_of(packet: Packet) -> tuple[int, int] | None:
+    """The first and last sequence of the data inside, if there is any."""
+    data = packet.data if isinstance(packet, RepairPacket) else packet
+    return (data.messages[0].sequence, data.messages[-1].sequence) if isinstance(data, DataPacket) else None
+
+
+def describe_packet(packet: Packet, lives: Lives) -> str:
+    if isinstance(packet, DataPacket):
+        return f"data {_data(packet)}"
+    if isinstance(packet, RepairPacket):
+        return f"repair {_data(packet.data)}"
+    return " + ".join(_control(message, lives) for message in packet.messages)
+
+
+def describe_event(event: Event, lives: Lives) -> str:
+    """Everything but messages and answers to sends."""
+    match event:
+        case View():
+            members = " ".join(lives[member] for member in event.members)
+            reasons = ", ".join(f"{lives[process]} {reason}" for process, reason in event.reasons)
+            return f"view {{{members}}}" + (f" ({reasons})" if reasons else "")
+        case LeftBehind():
+            return f"left behind by {lives[event.source]}"
+        case SourceUnavailable():
+            return f"{lives[event.source]} does not answer"
+        case Left():
+            return "out of the group"
+        case _:
+            raise AssertionError(f"no words for {event}")
+
+
+def describe_message(message: Message, sent: set[bytes]) -> str:
+    """Short messages by their text, long ones by their size."""
+    if message.data not in sent:
+        return f"NEVER SENT: {message.data[:20]!r}"
+    return f'"{message.data.decode()}"' if len(message.data) < 20 else f"{len(message.data)} bytes"
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _data(packet: DataPacket) -> str:
+    first, last = packet.messages[0], packet.messages[-1]
+    text = _span(first.sequence, last.sequence)
+    if first.flags & FRAGMENT:
+        text += f" (fragment {first.index + 1} of {first.count})"
+    if last.flags & LEAVE:
+        text += " (farewell)"
+    return text
+
+
+def _control(message: ControlMessage, lives: Lives) -> str:
+    kind = KINDS[type(message)]
+    match message:
+        case KeepAlive():
+            return f"{kind} {message.sequence}"
+        case ActivationRequest():
+            return f"{kind} (attempt {message.attempt})"
+        case ActivationGrant():
+            return f"{kind} from {message.sequence} (attempt {message.attempt})"
+        case Report():
+            return " ".join([kind, *(f"{lives[entry.source]}={entry.received}" for entry in message.entries)])
+        case RepairRequest():
+            return " ".join([kind, *(_span(*span) for span in message.ranges)])
+        case LeftBehindNotice() | Deactivation():
+            return f"{kind} (attempt {message.attempt})"
