@@ -6,8 +6,10 @@ clock that jumped cannot drag every other clock with it; the peer's own messages
 
 from __future__ import annotations
 
+WALL_LIMIT = 1 << 61
+"""A wall clock beyond this is read as this, so that there is always room to tick on."""
 TIMESTAMP_LIMIT = (1 << 62) - 1
-"""No timestamp reaches this: a wall clock beyond it is read as this."""
+"""No timestamp is above this."""
 
 
 class LamportClock:
@@ -25,12 +27,12 @@ class LamportClock:
 
     def tick(self, wall: int) -> int:
         """A timestamp above every earlier one, at the wall clock where that is ahead."""
-        self._last = max(self._last + 1, min(wall, TIMESTAMP_LIMIT))
+        self._last = max(self._last + 1, min(wall, WALL_LIMIT))
         return self._last
 
     def observe(self, timestamp: int, wall: int) -> bool:
         """Follow a peer's timestamp; False when it was too far ahead to be followed all the way."""
-        bound = min(max(wall, 0) + self._drift_limit, TIMESTAMP_LIMIT)
+        bound = min(max(wall, 0), WALL_LIMIT) + self._drift_limit
         if timestamp <= bound:
             if timestamp > self._last:
                 self._last = timestamp

@@ -64,7 +64,7 @@ def new_incarnation(wall: int, entropy: bytes, last: int) -> int:
     """
     assert len(entropy) >= 4, "an incarnation needs four bytes of entropy"
     milliseconds = min(max(wall, 0) // _NANOSECONDS_PER_MILLISECOND, _MILLISECONDS_LIMIT)
-    counter = max(milliseconds, (last >> _ENTROPY_BITS) + 1 if last else 0)
+    counter = min(max(milliseconds, (last >> _ENTROPY_BITS) + 1 if last else 0), _MILLISECONDS_LIMIT)
     return (counter << _ENTROPY_BITS) | (int.from_bytes(entropy[:4], "big") & _ENTROPY_MASK)
 
 
@@ -72,8 +72,8 @@ def why_bad_name(name: str) -> str | None:
     """What is wrong with a process or group name, or None."""
     if not name:
         return "a name cannot be empty"
-    if len(name.encode()) > NAME_LIMIT_BYTES:
-        return f"a name has at most {NAME_LIMIT_BYTES} bytes, this one has {len(name.encode())}"
     if not name.isprintable():
         return "a name is made of printable characters"
+    if len(name.encode()) > NAME_LIMIT_BYTES:
+        return f"a name has at most {NAME_LIMIT_BYTES} bytes, this one has {len(name.encode())}"
     return None

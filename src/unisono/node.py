@@ -12,6 +12,7 @@ from unisono.clock import LamportClock
 from unisono.engine import (
     AppendLog,
     DatagramReceived,
+    Deliver,
     Effect,
     Entropy,
     EventsTaken,
@@ -30,6 +31,7 @@ from unisono.engine import (
     SyncLog,
     TimePassed,
 )
+from unisono.events import SendRefused
 from unisono.identity import ProcessId, new_incarnation
 from unisono.intergroup import IntergroupEngine, Resumption
 from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
@@ -40,6 +42,8 @@ from unisono.wire.reading import read_datagram
 from unisono.wire.refusals import Refusal
 
 INCARNATION_LOG = "incarnation"
+WAITING_LIMIT = 10_000
+"""Commands that may wait while a process starts."""
 _READ, _APPEND, _SYNC = 1, 2, 3
 
 
@@ -139,12 +143,14 @@ class Node:
 
     def _on_command(self, fact: Join | Leave | Send | EventsTaken, now: int, wall: int) -> list[Effect]:
         if self._phase is not Phase.RUNNING:
+            if len(self._waiting) == WAITING_LIMIT:
+                return _refuse(fact, "this process is still starting")
             self._waiting.append(fact)
             return []
         if isinstance(fact, Join):
             return self._on_join(fact, now, wall)
         if fact.group not in self._groups:
-            return [Note("node: a command for a group this process is not in")]
+            return _refuse(fact, f"this process is not in group {fact.group!r}; join it first")
         return self._handle_in(fact.group, fact, now, wall)
 
     def _on_join(self, join: Join, now: int, wall: int) -> list[Effect]:
@@ -206,6 +212,13 @@ class Node:
         for fact in waiting:
             effects += self.handle(fact, now, wall)
         return effects
+
+
+def _refuse(command: Join | Leave | Send | EventsTaken, reason: str) -> list[Effect]:
+    """Every send is answered; other commands that come to nothing are counted."""
+    if isinstance(command, Send):
+        return [Deliver(command.group, "", 0, (SendRefused(command.ticket, reason),))]
+    return [Note("node: a command that came to nothing")]
 
 
 def _read_incarnation(record: bytes) -> int:

@@ -10,12 +10,13 @@
     drop PACKETS                   take them out of what is on its way
     duplicate PACKETS              put them behind the others a second time
     hold PACKETS, release          keep them aside; put them behind the others
-    lose [next] PACKETS            lose such packets as they are sent, or the next one; `lose nothing` ends it
+    lose [next] PACKETS            lose such packets as they are sent, or the next one; `lose nothing` ends it,
+                                   `lose quietly PACKETS` does not show them
     watch KIND ..., watch nothing  show packets of these kinds as they are sent, with the time since the command began
     stop reading b, read b         the application takes no events; takes what waits and goes on
     crash a, restart a             end a life; begin the next, with its disk or `without disk`
     clock a -1h                    set a wall clock forward or back
-    marks, notes                   the hard situations reached, and the reasons counted, since they were last asked for
+    marks [a], notes [a]           the hard situations reached, and the reasons counted, since they were last asked for
 
 PACKETS are `[KIND [SEQUENCE]] [from NAME] [to NAME]`, or `all`. The second life of a is called a/2.
 """
@@ -26,12 +27,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.scenarios.wording import PACKET_KINDS
+from tests.scenarios.world import DEFAULT_GROUP, Parcel, Pattern, Station, World
 from unisono.engine import Fact, Join, Leave, Send
 from unisono.settings import FIELDS, read_settings
 from unisono.units import parse_duration, parse_size
-
-from tests.scenarios.world import DEFAULT_GROUP, Parcel, Pattern, Station, World
-from tests.scenarios.wording import PACKET_KINDS
 
 
 class Misspelt(Exception):
@@ -113,8 +113,8 @@ class Interpreter:
             "crash": lambda words: self._world.stop(self._running(words[0])),
             "restart": self._restart,
             "clock": self._clock,
-            "marks": lambda _: self._tell(lambda station: station.marks),
-            "notes": lambda _: self._tell(lambda station: station.notes),
+            "marks": lambda names: self._tell(names, lambda station: station.marks),
+            "notes": lambda names: self._tell(names, lambda station: station.notes),
         }
 
     def play(self, commands: list[str]) -> list[str]:
@@ -178,7 +178,7 @@ class Interpreter:
             messages = [text.encode() for text in texts]
             if "size" in options:
                 self._serial += 1
-                messages.append(f"{self._serial}:".encode().ljust(parse_size(options["size"]), b"."))
+                messages.append(f"{self._serial}:".encode().ljust(_size(options["size"]), b"."))
             self._world.sent.update(messages)
             self._ticket += 1
             station = self._running(name)
@@ -192,8 +192,8 @@ class Interpreter:
         self._world.say(f"{name}: a send waits", ("waits", name), many=lambda count: f"{name}: {count} sends wait")
 
     def _pattern(self, words: list[str]) -> Pattern:
-        once = words[:1] == ["next"]
-        rest = deque(words[1:] if once else words)
+        once, quiet = words[:1] == ["next"], words[:1] == ["quietly"]
+        rest = deque(words[1:] if once or quiet else words)
         kind = sequence = sender = receiver = None
         while rest:
             word = rest.popleft()
@@ -207,7 +207,7 @@ class Interpreter:
                 receiver = rest.popleft()
             elif word != "all":
                 raise Misspelt(f"{word!r}: the kinds of packets are {', '.join(PACKET_KINDS)}")
-        return Pattern(kind, sequence, sender, receiver, once)
+        return Pattern(kind, sequence, sender, receiver, once, quiet)
 
     def _pick(self, words: list[str]) -> list[Parcel]:
         """Take the packets that are meant out of the queue; a scenario that means none is mistaken."""
@@ -253,8 +253,9 @@ class Interpreter:
             raise Misspelt("did you mean `stop reading`?")
         self._station(words[1]).reading = False
 
-    def _tell(self, choose: Callable[[Station], Counter[str]]) -> None:
-        for station in self._world.stations.values():
+    def _tell(self, names: list[str], choose: Callable[[Station], Counter[str]]) -> None:
+        for name in names or self._world.stations:
+            station = self._station(name)
             counts = choose(station)
             for reason, count in sorted(counts.items()):
                 self._world.say(f"{station.name}: {reason}" + (f" ({count} times)" if count > 1 else ""))
@@ -265,6 +266,10 @@ def _options(words: list[str]) -> tuple[list[str], dict[str, str]]:
     plain = [word for word in words if "=" not in word]
     named = [word.partition("=") for word in words if "=" in word]
     return plain, {name: value for name, _, value in named}
+
+
+def _size(text: str) -> int:
+    return int(text) if text.isdigit() else parse_size(text)
 
 
 def _written(name: str, value: str) -> object:

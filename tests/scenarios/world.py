@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 
+from tests.scenarios.wording import describe_event, describe_message, describe_packet, kinds_of, sequences_of
 from unisono.engine import (
     Address,
     AppendLog,
@@ -37,8 +38,6 @@ from unisono.units import MILLISECOND, SECOND, render_duration
 from unisono.wire.messages import Packet
 from unisono.wire.reading import read_datagram
 from unisono.wire.refusals import Refusal
-
-from tests.scenarios.wording import describe_event, describe_message, describe_packet, kinds_of, sequences_of
 
 DEFAULT_GROUP = "g"
 LATENCY = MILLISECOND
@@ -70,16 +69,17 @@ class Parcel:
 
 
 class Pattern:
-    """Which packets a command means; `once` for the next of them alone."""
+    """Which packets a command means; `once` for the next of them alone, `quiet` for a loss that is not shown."""
 
     def __init__(
-        self, kind: str | None, sequence: int | None, sender: str | None, receiver: str | None, once: bool = False
+        self, kind: str | None, sequence: int | None, sender: str | None, receiver: str | None, once: bool, quiet: bool
     ) -> None:
         self.kind = kind
         self.sequence = sequence
         self.sender = sender
         self.receiver = receiver
         self.once = once
+        self.quiet = quiet
 
     def matches(self, parcel: Parcel) -> bool:
         if self.kind is not None and self.kind not in kinds_of(parcel.packet):
@@ -246,7 +246,8 @@ class World:
             if rule is None:
                 self.queue.append(parcel)
                 continue
-            self.say(f"lost {self.describe(parcel)}")
+            if not rule.quiet:
+                self.say(f"lost {self.describe(parcel)}")
             if rule.once:
                 self.losing.remove(rule)
 

@@ -38,7 +38,7 @@ class Standing(Enum):
 
 
 class Audience:
-    """The receivers that count, in the order in which they came."""
+    """The receivers that count."""
 
     __slots__ = ("_listeners",)
 
@@ -79,16 +79,16 @@ class Audience:
         return min((listener.received for listener in self._listeners.values()), default=last_sent)
 
     def silent(self, now: int, patience: int) -> list[ProcessId]:
-        return [receiver for receiver, listener in self._listeners.items() if now - listener.heard >= patience]
+        return sorted(receiver for receiver, listener in self._listeners.items() if now - listener.heard >= patience)
 
     def holding_back(self, now: int, patience: int, blocked_since: int, last_sent: int) -> list[ProcessId]:
         """Those whom a full window has been waiting for, without any progress of theirs, for all of patience."""
         stable = self.stable(last_sent)
-        return [
+        return sorted(
             receiver
             for receiver, listener in self._listeners.items()
-            if listener.received == stable and now - max(listener.progressed, blocked_since) >= patience
-        ]
+            if listener.received == stable < last_sent and now - max(listener.progressed, blocked_since) >= patience
+        )
 
     def forgive(self, gap: int) -> None:
         """This process was stopped for `gap`: the receivers could not be heard in that time."""

@@ -20,7 +20,6 @@ from unisono.reliable.step import Step
 from unisono.reliable.windows import Offer
 from unisono.wire.messages import (
     LEAVE,
-    RANGE_LIMIT,
     ActivationGrant,
     ActivationRequest,
     DataPacket,
@@ -35,6 +34,10 @@ DEPARTED_LIMIT = 1024
 """How many sources that left are remembered, so that their last packets do not bring them back."""
 
 
+FOLLOWED_LIMIT = 10_000
+"""How many sources are remembered that must not be followed twice."""
+
+
 class Following:
     """This process as a receiver under source order."""
 
@@ -46,6 +49,7 @@ class Following:
         "_followed",
         "_reported_at",
         "_sending",
+        "_stalled",
         "attempts",
         "streams",
     )
@@ -59,6 +63,7 @@ class Following:
         self._activations: dict[ProcessId, Activation] = {}
         self._departed: dict[ProcessId, tuple[int, int]] = {}
         self._followed: dict[ProcessId, None] = {}
+        self._stalled = False
         self._reported_at = 0
 
     def join(self, step: Step) -> None:
@@ -68,8 +73,11 @@ class Following:
 
     def leave(self, step: Step) -> None:
         """Follow nobody any more, and keep nobody waiting."""
-        for source, stream in self.streams.items():
+        for source, stream in sorted(self.streams.items()):
             self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
+        for source, activation in sorted(self._activations.items()):
+            if activation.tries:
+                self._context.tell(step, activation.address, Deactivation(source, activation.attempt))
         self.streams.clear()
         self._activations.clear()
         for name in ("activation", "report", "request"):
@@ -88,16 +96,17 @@ class Following:
 
     def forget(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
         """A source is gone without a farewell."""
-        if source in self.streams:
+        stream = self.streams.get(source)
+        if stream is not None:
             step.mark("source-silent" if reason is ViewReason.SILENT else "source-restarted")
-            self._unfollow(step, source, reason)
+            self._end(step, stream, reason)
         self._activations.pop(source, None)
         self._departed.pop(source, None)
 
     def on_data(self, step: Step, packet: DataPacket, address: Address) -> None:
         if self._welcome_back(step, packet.source, packet.messages[-1].sequence):
             self.consider(step, packet.source, address)
-        stream = self.streams.get(packet.source)
+        stream = self._active(packet.source)
         if stream is None:
             step.note(Reason.NOT_ACTIVE)
             return
@@ -105,11 +114,15 @@ class Following:
         self._take_in(step, stream, packet)
 
     def on_repair(self, step: Step, packet: DataPacket) -> None:
-        stream = self.streams.get(packet.source)
+        stream = self._active(packet.source)
         if stream is None:
             step.note(Reason.NOT_ACTIVE)
             return
-        step.mark("gap-filled" if self._take_in(step, stream, packet) else "repair-unneeded")
+        filled, full = self._take_in(step, stream, packet)
+        if filled:
+            step.mark("gap-filled")
+        elif not full:
+            step.mark("repair-unneeded")
 
     def on_keep_alive(self, step: Step, source: ProcessId, address: Address, message: KeepAlive) -> None:
         departed = self._departed.get(source)
@@ -117,10 +130,10 @@ class Following:
             self._context.tell(step, address, Deactivation(source, departed[0]))
             return
         self.consider(step, source, address)
-        stream = self.streams.get(source)
+        stream = self._active(source)
         if stream is not None and stream.on_announced(message.sequence, self._request_due(step)):
             step.mark("gap-at-the-end")
-            self._schedule_request(stream)
+            self._schedule_request(step, stream)
 
     def on_activation_grant(self, step: Step, source: ProcessId, address: Address, message: ActivationGrant) -> None:
         activation = self._activations.get(source)
@@ -132,29 +145,32 @@ class Following:
             return
         del self._activations[source]
         self._followed[source] = None
-        settings = self._context.settings
-        self.streams[source] = Stream(source, address, message.attempt, message.sequence, message.number, settings)
+        while len(self._followed) > FOLLOWED_LIMIT:
+            del self._followed[next(iter(self._followed))]
+        self.streams[source] = Stream(source, address, message, self._context.settings)
         self._install(step, [(source, ViewReason.ACTIVATED)])
         self._context.deadlines.advance("report", step.now)
 
     def on_left_behind(self, step: Step, source: ProcessId, message: LeftBehindNotice) -> None:
-        stream = self.streams.get(source)
+        stream = self._active(source)
         if stream is None or stream.attempt != message.attempt:
             step.note(Reason.ATTEMPT_STALE)
             return
         step.mark("told-left-behind")
-        step.deliver(LeftBehind(source))
-        self._unfollow(step, source, ViewReason.LEFT_BEHIND)
+        self._end(step, stream, ViewReason.LEFT_BEHIND)
 
     def drain(self, step: Step) -> None:
         """The application has room again: deliver what waits for it."""
-        for stream in list(self.streams.values()):
+        if not self._stalled:
+            return
+        self._stalled = False
+        for _, stream in sorted(self.streams.items()):
             self._drain(step, stream)
 
     def activate(self, step: Step) -> None:
         """Ask for what was not granted yet, give up what was asked for too often."""
         settings = self._context.settings
-        for source, activation in list(self._activations.items()):
+        for source, activation in sorted(self._activations.items()):
             if activation.due > step.now:
                 continue
             if activation.resting:
@@ -178,53 +194,73 @@ class Following:
     def request_repairs(self, step: Step) -> None:
         settings = self._context.settings
         interval = max(2 * settings.request_delay, settings.keep_alive // 8)
-        for source, stream in self.streams.items():
-            ranges, again = stream.tickets.ask(step.now, interval, settings.request_limit, RANGE_LIMIT)
+        most = self._context.writer.range_room
+        for source, stream in sorted(self.streams.items()):
+            ranges, again = stream.tickets.ask(step.now, interval, settings.request_limit, most, stream.budget)
             if ranges:
                 if again:
                     step.mark("repair-asked-again")
                 for low, high in ranges:
                     step.record(repair_row("RTR", source, low, high))
                 self._context.tell(step, stream.address, RepairRequest(source, stream.attempt, tuple(ranges)))
-            self._schedule_request(stream)
+            self._schedule_request(step, stream)
 
     def report(self, step: Step) -> None:
         """Say what has come, of every source: it opens the senders' windows (000 3.5, 4.4)."""
-        if not self.streams:
-            return
         entries = []
-        for source, stream in self.streams.items():
-            stream.unreported_bytes = 0
-            entries.append(ReportEntry(source, stream.attempt, stream.window.contiguous))
+        patience = 1 << 62
+        for source, stream in sorted(self.streams.items()):
+            if stream.ending is None:
+                stream.unreported_bytes = 0
+                patience = min(patience, stream.patience)
+                entries.append(ReportEntry(source, stream.attempt, stream.window.contiguous))
+        if not entries:
+            return
         self._reported_at = step.now
         self._context.broadcast(step, list(self._context.writer.reports(entries)))
         settings = self._context.settings
-        heartbeat = max(settings.report_interval, min(settings.patience // 5, 5 * settings.keep_alive))
-        self._context.deadlines.set("report", step.now + heartbeat)
+        heartbeat = min(patience // 5, 5 * settings.keep_alive)
+        self._context.deadlines.set("report", step.now + max(settings.report_interval, heartbeat))
 
-    def _take_in(self, step: Step, stream: Stream, packet: DataPacket) -> bool:
-        """Put messages into the stream's window and deliver what is in order; True when one had been missing."""
-        if stream.on_announced(packet.messages[0].sequence - 1, self._request_due(step)):
+    def _take_in(self, step: Step, stream: Stream, packet: DataPacket) -> tuple[bool, bool]:
+        """Put messages into the stream's window and deliver what is in order.
+
+        Says whether one had been missing, and whether one found no room.
+        """
+        soon, later = self._request_due(step), step.now + self._context.settings.request_limit
+        if stream.on_announced(packet.messages[0].sequence - 1, soon):
             step.mark("gap")
         filled = False
         full = False
         for message in packet.messages:
-            offer, missing = stream.on_message(message, step.now + self._context.settings.request_limit)
+            offer, missing = stream.on_message(message, soon, later)
             filled = filled or (missing and offer is Offer.TAKEN)
             full = full or offer is Offer.FULL
         if full:
             step.note(Reason.BUFFER_FULL)
             step.mark("receive-buffer-full")
         self._drain(step, stream)
-        self._schedule_request(stream)
+        self._schedule_request(step, stream)
         self._schedule_report(step, stream)
-        return filled
+        return filled, full
+
+    def _active(self, source: ProcessId) -> Stream | None:
+        """The stream of a source that is followed and has not ended."""
+        stream = self.streams.get(source)
+        return stream if stream is not None and stream.ending is None else None
+
+    def _end(self, step: Step, stream: Stream, reason: ViewReason) -> None:
+        """Nothing more comes of a source; what came in order is still delivered before it leaves the view."""
+        stream.become_ending(reason)
+        self._drain(step, stream)
 
     def _drain(self, step: Step, stream: Stream) -> None:
         """Deliver what is in order, as far as the application keeps up."""
         while self._delivery.has_room:
             message = stream.next_message()
             if message is None:
+                if stream.ending is not None:
+                    self._unfollow(step, stream.source, stream.ending)
                 return
             if message.flags & LEAVE:
                 self._on_farewell(step, stream, message.sequence)
@@ -240,7 +276,8 @@ class Following:
             if message.count > 1:
                 step.mark("fragmented")
             self._delivery.message(step, stream.source, message.sequence, message.number, message.timestamp, data)
-        if stream.window.waiting:
+        if stream.window.waiting or stream.ending is not None:
+            self._stalled = True
             step.mark("application-full")
 
     def _on_farewell(self, step: Step, stream: Stream, sequence: int) -> None:
@@ -261,6 +298,8 @@ class Following:
         return True
 
     def _unfollow(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
+        if reason is ViewReason.LEFT_BEHIND:
+            step.deliver(LeftBehind(source))
         del self.streams[source]
         self._install(step, [(source, reason)])
 
@@ -276,8 +315,10 @@ class Following:
     def _request_due(self, step: Step) -> int:
         return step.now + self._context.spread(self._context.settings.request_delay)
 
-    def _schedule_request(self, stream: Stream) -> None:
-        due = stream.tickets.next_due()
+    def _schedule_request(self, step: Step, stream: Stream) -> None:
+        if not stream.tickets:
+            return
+        due = stream.tickets.next_due(step.now, stream.budget)
         if due is not None:
             self._context.deadlines.advance("request", due)
 

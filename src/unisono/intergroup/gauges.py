@@ -7,6 +7,7 @@ from unisono.intergroup.following import Following
 from unisono.intergroup.sending import Sending
 from unisono.intergroup.unordered import Unordered
 from unisono.reliable.step import Step
+from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
 from unisono.settings import Settings
 from unisono.trace.schema import GaugeRow
 
@@ -19,7 +20,7 @@ def record_gauges(
     assembled = max((stream.assembly.high_water for stream in streams), default=0)
     for name, value, cap in (
         ("unstable bytes", sending.window.high_water, settings.window_bytes),
-        ("send queue bytes", sending.queue_high_water, settings.send_queue_bytes + settings.message_limit_bytes),
+        ("send queue bytes", sending.queue_high_water, _queue_cap(settings)),
         (
             "receive buffer bytes",
             max((stream.window.high_water for stream in streams), default=0),
@@ -36,3 +37,8 @@ def record_gauges(
     for stream in streams:
         stream.window.high_water = stream.window.bytes
         stream.assembly.high_water = stream.assembly.bytes
+
+
+def _queue_cap(settings: Settings) -> int:
+    """One message may wait however small the queue."""
+    return max(settings.send_queue_bytes, settings.message_limit_bytes + MESSAGE_OVERHEAD_BYTES)

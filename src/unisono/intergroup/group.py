@@ -23,7 +23,7 @@ from unisono.engine import (
     Randomness,
     Send,
 )
-from unisono.events import Left, SendRefused, ViewReason
+from unisono.events import Left, SendAccepted, SendRefused, ViewReason
 from unisono.identity import ProcessId
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
@@ -170,6 +170,8 @@ class IntergroupEngine:
     def _become_outside(self, step: Step) -> None:
         self._phase = Phase.OUTSIDE
         self._context.deadlines.clear_all()
+        for ticket in self._sending.drop_queue():
+            step.deliver(SendRefused(ticket, Reason.NOT_MEMBER))
         step.record(MembershipRow(kind="LEAVE"))
         step.deliver(Left())
         step.effect(LeaveAddress(self._context.multicast))
@@ -179,6 +181,9 @@ class IntergroupEngine:
         refusal = self._sending.why_refuse(send.messages) if member else str(Reason.NOT_MEMBER)
         if refusal is not None:
             step.deliver(SendRefused(send.ticket, refusal))
+            return
+        if not send.messages:
+            step.deliver(SendAccepted(send.ticket))
             return
         self._sending.enqueue(send.messages, send.ticket)
         self._speaking.advance(step)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from unisono.events import SendAccepted
 from unisono.intergroup.context import Context, repair_row
 from unisono.reliable.step import Step
-from unisono.reliable.windows import SendWindow
+from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES, SendWindow
 from unisono.trace.schema import SendRow, body_hash
 from unisono.wire.layout import COUNT_LIMIT, FRAGMENT_HEAD, MESSAGE_HEAD
 from unisono.wire.messages import FRAGMENT, LEAVE, DataMessage, KeepAlive
@@ -88,17 +88,25 @@ class Sending:
         message_limit, queue_limit = self._settings.message_limit_bytes, self._settings.send_queue_bytes
         if largest > message_limit:
             return f"a message of {largest} bytes is larger than message_limit_bytes ({message_limit})"
-        if self._queue and self.queued_bytes + sum(map(len, messages)) > queue_limit:
+        alone = not self._queue and len(messages) == 1
+        if not alone and self.queued_bytes + _weight(messages) > queue_limit:
             return f"more than send_queue_bytes ({queue_limit}) would wait; wait for earlier sends to be accepted"
         return None
 
     def enqueue(self, messages: Sequence[bytes], ticket: int) -> None:
+        assert messages, "a send without messages is answered at once"
         for message in messages[:-1]:
             self._queue.append(Outgoing(message, None))
-        if messages:
-            self._queue.append(Outgoing(messages[-1], ticket))
-        self.queued_bytes += sum(map(len, messages))
+        self._queue.append(Outgoing(messages[-1], ticket))
+        self.queued_bytes += _weight(messages)
         self.queue_high_water = max(self.queue_high_water, self.queued_bytes)
+
+    def drop_queue(self) -> list[int]:
+        """Give up what waits; the tickets of the sends that were not accepted."""
+        tickets = [outgoing.ticket for outgoing in self._queue if outgoing.ticket is not None]
+        self._queue.clear()
+        self.queued_bytes = 0
+        return tickets
 
     def enqueue_farewell(self) -> None:
         self._queue.append(Outgoing(b"", None, LEAVE))
@@ -168,10 +176,10 @@ class Sending:
             self.last_sequence += 1
             timestamp = self._context.clock.tick(step.wall)
             batch.append(DataMessage(self.last_sequence, self.last_number + 1, timestamp, flags, index, count, payload))
-            self.queued_bytes -= len(payload)
             head.sent_fragments += 1
             if head.sent_fragments == count:
                 self._queue.popleft()
+                self.queued_bytes -= _weight((head.payload,)) if not head.flags & LEAVE else 0
                 if not head.flags & LEAVE:
                     own.append(self._complete(step, head.payload, timestamp))
                 if head.ticket is not None:
@@ -192,3 +200,8 @@ class Sending:
             )
         )
         return OwnMessage(self.last_sequence, self.last_number, timestamp, payload)
+
+
+def _weight(messages: Sequence[bytes]) -> int:
+    """What messages count for while they wait."""
+    return sum(map(len, messages)) + MESSAGE_OVERHEAD_BYTES * len(messages)

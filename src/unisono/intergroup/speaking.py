@@ -23,7 +23,7 @@ from unisono.wire.messages import (
     Report,
 )
 
-REPAIR_BURST_BYTES = 64 * 1024
+REPAIR_BURST_BYTES = 256 * 1024
 """The most that one request is answered with; the rest is asked for again."""
 
 
@@ -78,7 +78,8 @@ class Speaking:
         listener.heard = step.now
         listener.address = address
         extension = self._context.keys.contribution()
-        grant = ActivationGrant(receiver, message.attempt, listener.sequence, listener.number, extension)
+        patience = self._context.settings.patience
+        grant = ActivationGrant(receiver, message.attempt, listener.sequence, listener.number, patience, extension)
         self._context.tell(step, address, grant)
 
     def on_report(self, step: Step, receiver: ProcessId, address: Address, message: Report) -> None:
@@ -134,7 +135,7 @@ class Speaking:
         for receiver in self.audience.silent(step.now, patience):
             self._leave_behind(step, receiver, "left-behind-silent")
         blocked_since = self.sending.blocked_since
-        if blocked_since is not None:
+        if blocked_since is not None and self._delivery.oldest_own is None:
             last_sent = self.sending.last_sequence
             for receiver in self.audience.holding_back(step.now, patience, blocked_since, last_sent):
                 self._leave_behind(step, receiver, "left-behind-slow")

@@ -7,30 +7,47 @@ delivered is the one at the activation point (E5), and a keep-alive never stands
 from __future__ import annotations
 
 from unisono.engine import Address
+from unisono.events import ViewReason
 from unisono.identity import ProcessId, StartPoint
 from unisono.reliable.fragments import OrderedAssembly
 from unisono.reliable.tickets import Tickets
 from unisono.reliable.windows import Offer, ReceiveWindow
 from unisono.settings import Settings
-from unisono.wire.messages import FRAGMENT, LEAVE, DataMessage
+from unisono.wire.messages import FRAGMENT, LEAVE, ActivationGrant, DataMessage
+
+AWAITED_LIMIT = 512
+"""The most sequences of one source that are asked for and awaited at a time."""
 
 
 class Stream:
     """The reliable, source ordered stream of one active source."""
 
-    __slots__ = ("address", "assembly", "attempt", "next_number", "source", "tickets", "unreported_bytes", "window")
+    __slots__ = (
+        "_datagram_bytes",
+        "address",
+        "assembly",
+        "attempt",
+        "ending",
+        "next_number",
+        "patience",
+        "source",
+        "tickets",
+        "unreported_bytes",
+        "window",
+    )
 
-    def __init__(
-        self, source: ProcessId, address: Address, attempt: int, sequence: int, number: int, settings: Settings
-    ) -> None:
+    def __init__(self, source: ProcessId, address: Address, grant: ActivationGrant, settings: Settings) -> None:
         self.source = source
         self.address = address
-        self.attempt = attempt
-        self.window = ReceiveWindow(sequence, settings.receive_buffer_bytes)
+        self.attempt = grant.attempt
+        self.patience = grant.patience
+        self.ending: ViewReason | None = None
+        self.window = ReceiveWindow(grant.sequence, settings.receive_buffer_bytes)
         self.tickets = Tickets()
         self.assembly = OrderedAssembly(settings.message_limit_bytes)
-        self.next_number = number
+        self.next_number = grant.number
         self.unreported_bytes = 0
+        self._datagram_bytes = settings.datagram_bytes
 
     @property
     def point(self) -> StartPoint:
@@ -45,19 +62,32 @@ class Stream:
         self.tickets.open(*unknown, due)
         return True
 
-    def on_message(self, message: DataMessage, retry: int) -> tuple[Offer, bool]:
-        """What became of a message, and whether it had been missing; one that finds no room is asked for later."""
+    def become_ending(self, reason: ViewReason) -> None:
+        """Nothing more will come or be asked for; the source leaves the view when what came in order is delivered."""
+        self.ending = reason
+        self.tickets = Tickets()
+
+    @property
+    def budget(self) -> int:
+        """How many missing sequences may be asked for at a time: what this receiver has room for, and not too many."""
+        return min(max(1, self.window.room // self._datagram_bytes), AWAITED_LIMIT)
+
+    def on_message(self, message: DataMessage, soon: int, later: int) -> tuple[Offer, bool]:
+        """What became of a message, and whether it had been missing.
+
+        One that finds no room is asked for later; one that made room for it, soon.
+        """
         sequence = message.sequence
         self.window.announce(sequence)
         missing = self.tickets.fill(sequence)
         offer = self.window.offer(message)
         if offer is Offer.FULL:
-            self.tickets.open(sequence, sequence, retry)
+            self.tickets.open(sequence, sequence, later)
         elif offer is Offer.TAKEN:
             self.unreported_bytes += len(message.payload)
         while self.window.given_up:
             lost = self.window.given_up.pop()
-            self.tickets.open(lost, lost, retry)
+            self.tickets.open(lost, lost, soon)
         return offer, missing
 
     def next_message(self) -> DataMessage | None:

@@ -101,6 +101,21 @@ def _last_view(rows: Sequence[AnyRow], row: AnyRow) -> ViewRow | None:
     return before[-1] if before else None
 
 
+def _view_since_join(rows: Sequence[AnyRow], row: AnyRow) -> ViewRow | None:
+    """The same, unless the process joined anew since: spells do not reach across an absence."""
+    view = _last_view(rows, row)
+    joins = [join for join in _of(rows, MembershipRow, "JOIN") if _same_member(join, row)]
+    if view is not None and any(view.position < join.position < row.position for join in joins):
+        return None
+    return view
+
+
+def _is_outside(mine: Sequence[AnyRow]) -> bool:
+    """Whether the last that rows of one member say is that it left."""
+    moves = [row.kind for row in sorted(mine, key=lambda row: row.position) if row.kind in ("JOIN", "LEAVE")]
+    return bool(moves) and moves[-1] == "LEAVE"
+
+
 def in_a_view(rows: Sequence[AnyRow]) -> list[Violation]:
     """M3."""
     violations = []
@@ -149,14 +164,14 @@ def reliable_fifo(rows: Sequence[AnyRow]) -> list[Violation]:
         return since[-1] + 1 if since else start.number
 
     for row in deliveries:
-        view = _last_view(rows, row)
+        view = _view_since_join(rows, row)
         start = None if view is None else _start_of(view, row.source, row.source_incarnation)
         if view is None or start is None:
             violations.append(_at(row, "O2", _name(row), "delivered from a source outside the view"))
         elif row.number != continued(view, start, row):
             violations.append(_at(row, "O2", _name(row), f"delivered where {continued(view, start, row)} was due"))
     for later in _of(rows, ViewRow, "VIEW"):
-        view = _last_view(rows, later)
+        view = _view_since_join(rows, later)
         if view is None or not promised(PROTOCOL, later.service, "O2"):
             continue
         for start in later.start:
@@ -197,11 +212,12 @@ def multicast_liveness(rows: Sequence[AnyRow]) -> list[Violation]:
         )
         theirs = [row for row in rows if row.group == group and _same_process(row, other)]
         services = [row.service for row in mine if row.kind in ("JOIN", "VIEW") and row.service is not None]
-        if not any(row.kind in ("JOIN", "VIEW") for row in mine) or _of(mine, MembershipRow, "LEAVE"):
+        if not any(row.kind in ("JOIN", "VIEW") for row in mine) or _is_outside(mine):
             continue
         if not promised(PROTOCOL, services[-1] if services else None, "L2"):
             continue
-        views = _of(mine, ViewRow, "VIEW")
+        joined = max((row.position for row in _of(mine, MembershipRow, "JOIN")), default=-1)
+        views = [view for view in _of(mine, ViewRow, "VIEW") if view.position > joined]
         last_due = moment(end) - SETTLING_NANOSECONDS
         due = [row for row in _of(theirs, SendRow, "SEND") if moment(row) <= last_due]
         if views and _start_of(views[-1], other.process, other.incarnation) is not None:
@@ -238,7 +254,7 @@ def _must_know(
 ) -> bool:
     """Whether the process that wrote `end` must have the other one in its view at the end."""
     my_joins, their_joins = _of(mine, MembershipRow, "JOIN"), _of(theirs, MembershipRow, "JOIN")
-    if not my_joins or not their_joins or _of(theirs, MembershipRow, "LEAVE"):
+    if not my_joins or not their_joins or _is_outside(theirs):
         return False
     if not any(row.fault == "heal" for row in _of(rows, FaultRow, "FAULT")):
         return False

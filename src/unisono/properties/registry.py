@@ -82,7 +82,8 @@ _ALL = (
         id="O2",
         name="reliable FIFO",
         statement=(
-            "A spell is a maximal run of consecutive VIEWs of a process in one group that contain the source. Within "
+            "A spell is a maximal run of consecutive VIEWs of a process in one group that contain the source, without "
+            "a JOIN of the process between them. Within "
             "a spell the delivered numbers are dense and begin at the start number of its first view; every later "
             "view of the spell gives the next number as its start. Nothing is delivered from a source outside the "
             "current view. Sequences play no part."
@@ -94,9 +95,9 @@ _ALL = (
         id="L2",
         name="multicast liveness",
         statement=(
-            "For a process that reached END and never left the group: (1) of every source in its last view that "
+            "For a process that reached END in the group: (1) of every source in its last view that "
             "reached END too it delivered all numbers from the start of the current spell on, except those sent "
-            "less than 2 s before its END; (2) every source that reached END, never left the group and sent "
+            "less than 2 s before its END; (2) every source that reached END in the group and sent "
             "something is in its last view, if its JOIN asked for `all` or for a list with that name, if both JOINs "
             "and a SEND of the source are at least 2 s older than its END, if the trace has a `heal`, and if neither "
             "name is in a fault that never ended. Times on clocks that cannot be compared are not judged."

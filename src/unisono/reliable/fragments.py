@@ -8,7 +8,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from unisono.identity import ProcessId
+from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
 from unisono.wire.messages import DataMessage
+
+
+Key = tuple[ProcessId, int, int]
+"""A message by its source, its first sequence and how many fragments it says it has."""
 
 
 class TooLarge(Exception):
@@ -66,15 +71,15 @@ class ScatteredAssembly:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._unfinished: dict[tuple[ProcessId, int], Unfinished] = {}
+        self._unfinished: dict[Key, Unfinished] = {}
         self.bytes = 0
         self.high_water = 0
         self.given_up = 0
 
     def add(self, source: ProcessId, fragment: DataMessage, now: int) -> DataMessage | None:
         """The whole message, under its last fragment's sequence and timestamp, once every fragment is in."""
-        key = (source, fragment.sequence - fragment.index)
-        size = len(fragment.payload)
+        key = (source, fragment.sequence - fragment.index, fragment.count)
+        size = len(fragment.payload) + MESSAGE_OVERHEAD_BYTES
         unfinished = self._unfinished.get(key)
         if unfinished is not None and fragment.index in unfinished.parts:
             return None
@@ -102,6 +107,6 @@ class ScatteredAssembly:
         for key in [key for key in self._unfinished if key[0] == source]:
             self._give_up(key)
 
-    def _give_up(self, key: tuple[ProcessId, int]) -> None:
+    def _give_up(self, key: Key) -> None:
         self.bytes -= self._unfinished.pop(key).bytes
         self.given_up += 1

@@ -23,8 +23,8 @@ class Silence:
         self._heard.pop(peer, None)
 
     def silent(self, now: int, timeout: int) -> list[ProcessId]:
-        """The peers not heard for `timeout`, in the order in which they were first heard."""
-        return [peer for peer, heard in self._heard.items() if now - heard >= timeout]
+        """The peers not heard for `timeout`."""
+        return sorted(peer for peer, heard in self._heard.items() if now - heard >= timeout)
 
     def forgive(self, gap: int) -> None:
         """This process was stopped for `gap`: nobody could be heard in that time."""

@@ -10,6 +10,10 @@ from unisono.wire.layout import DATAGRAM_LIMIT_BYTES
 from unisono.wire.messages import DataMessage, Range
 
 
+MESSAGE_OVERHEAD_BYTES = 64
+"""What a kept message counts for beside its payload, so that empty messages are bounded too."""
+
+
 class SendWindow:
     """The datagrams that were sent and are not stable yet, at most `limit` bytes of them."""
 
@@ -104,7 +108,7 @@ class ReceiveWindow:
         sequence = message.sequence
         if sequence <= self.contiguous or sequence in self._stored:
             return Offer.DUPLICATE
-        size = len(message.payload)
+        size = len(message.payload) + MESSAGE_OVERHEAD_BYTES
         room = self.limit - size - (0 if sequence == self.next else DATAGRAM_LIMIT_BYTES)
         if self.bytes > room and not self._make_room(room, sequence):
             return Offer.FULL
@@ -116,14 +120,26 @@ class ReceiveWindow:
         return Offer.TAKEN
 
     def _make_room(self, room: int, sequence: int) -> bool:
-        """Give up what comes later than `sequence`, the latest first, until no more than `room` is taken."""
-        while self.bytes > room:
-            latest = max(self._stored)
-            if latest < sequence:
-                return False
-            self.bytes -= len(self._stored.pop(latest).payload)
-            self.given_up.append(latest)
+        """Give up what comes later than `sequence`, the latest first, until no more than `room` is taken; or nothing."""
+        doomed: list[int] = []
+        left = self.bytes
+        for latest in sorted((stored for stored in self._stored if stored > sequence), reverse=True):
+            if left <= room:
+                break
+            doomed.append(latest)
+            left -= len(self._stored[latest].payload) + MESSAGE_OVERHEAD_BYTES
+        if left > room:
+            return False
+        for latest in doomed:
+            del self._stored[latest]
+        self.bytes = left
+        self.given_up += doomed
         return True
+
+    @property
+    def room(self) -> int:
+        """What may still come before its turn."""
+        return max(0, self.limit - DATAGRAM_LIMIT_BYTES - self.bytes)
 
     @property
     def waiting(self) -> bool:
@@ -135,5 +151,5 @@ class ReceiveWindow:
         message = self._stored.pop(self.next, None)
         if message is not None:
             self.next += 1
-            self.bytes -= len(message.payload)
+            self.bytes -= len(message.payload) + MESSAGE_OVERHEAD_BYTES
         return message

@@ -18,6 +18,8 @@ RANGE_LIMIT = 64
 EXTENSION_LIMIT_BYTES = 8192
 
 Sequence = Annotated[int, Meta(ge=0, lt=SEQUENCE_LIMIT)]
+FirstSequence = Annotated[int, Meta(ge=1, lt=SEQUENCE_LIMIT)]
+Nanoseconds = Annotated[int, Meta(ge=1, lt=SEQUENCE_LIMIT)]
 Timestamp = Annotated[int, Meta(ge=0, le=TIMESTAMP_LIMIT)]
 Attempt = Annotated[int, Meta(ge=0, lt=SEQUENCE_LIMIT)]
 Extension = Annotated[bytes, Meta(max_length=EXTENSION_LIMIT_BYTES)]
@@ -65,13 +67,17 @@ class ActivationRequest(Struct, frozen=True, array_like=True, forbid_unknown_fie
 
 
 class ActivationGrant(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The source names the first sequence and number that the receiver gets, and counts it from now on."""
+    """The source names the first sequence and number that the receiver gets, and counts it from now on.
+
+    The receiver reports well within the source's patience.
+    """
 
     code: ClassVar[int] = 3
     target: ProcessId
     attempt: Attempt
-    sequence: Sequence
-    number: Sequence
+    sequence: FirstSequence
+    number: FirstSequence
+    patience: Nanoseconds
     extension: Extension
 
 
@@ -97,6 +103,10 @@ class RepairRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     target: ProcessId
     attempt: Attempt
     ranges: Annotated[tuple[Range, ...], Meta(min_length=1, max_length=RANGE_LIMIT)]
+
+    def __post_init__(self) -> None:
+        if any(first > last for first, last in self.ranges):
+            raise ValueError("a range ends before it begins")
 
 
 class LeftBehindNotice(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -79,9 +79,12 @@ def _process(name: bytes, incarnation: int) -> ProcessId:
     if not 0 < len(name) <= NAME_LIMIT_BYTES or incarnation >> 63:
         raise Refused(Refusal.NAME)
     try:
-        return ProcessId(name.decode(), incarnation)
+        text = name.decode()
     except UnicodeDecodeError:
         raise Refused(Refusal.NAME) from None
+    if not text.isprintable():
+        raise Refused(Refusal.NAME)
+    return ProcessId(text, incarnation)
 
 
 def _unpack(head: Struct, plain: bytes, offset: int) -> tuple[int, ...]:
@@ -143,7 +146,7 @@ def _control_messages(plain: bytes, offset: int) -> tuple[list[ControlMessage], 
             continue
         try:
             message = decoder.decode(body)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError):
             refused.append(Refusal.CONTROL_BODY)
             continue
         if msgspec.msgpack.encode(message) != body:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from unisono.identity import ProcessId
+from unisono.identity import NAME_LIMIT_BYTES, ProcessId
 from unisono.sealing import Seal
 from unisono.wire.layout import (
     CONTROL,
@@ -21,7 +21,7 @@ from unisono.wire.layout import (
     VERSION,
     body_room,
 )
-from unisono.wire.messages import FRAGMENT, ControlMessage, DataMessage, Report, ReportEntry
+from unisono.wire.messages import FRAGMENT, RANGE_LIMIT, ControlMessage, DataMessage, Report, ReportEntry
 
 
 class DatagramWriter:
@@ -44,6 +44,11 @@ class DatagramWriter:
     def fragment_room(self) -> int:
         """The largest payload of a fragment."""
         return self.data_room - MESSAGE_HEAD.size - FRAGMENT_HEAD.size
+
+    @property
+    def range_room(self) -> int:
+        """How many ranges a repair request may name to fit a datagram, whatever the numbers are."""
+        return min(RANGE_LIMIT, max(1, (self._room - _REQUEST_HEAD_BYTES) // _RANGE_BYTES))
 
     def data(self, batch: Sequence[DataMessage]) -> bytes:
         """One sealed data datagram of consecutive messages."""
@@ -97,3 +102,6 @@ class DatagramWriter:
 
 
 _REPORT_HEAD_BYTES = 8
+_REQUEST_HEAD_BYTES = CONTROL_HEAD.size + NAME_LIMIT_BYTES + 32
+_RANGE_BYTES = 19
+"""An array of two numbers of nine bytes each."""

@@ -109,6 +109,8 @@ class MulticastLiveness(Monitor):
             member.service = row.service
         member.joined = moment(row)
         member.wants = row.reason
+        member.left = False
+        member.spells = {}
 
     def on_leave(self, row: MembershipRow) -> None:
         self._member(row.group, row.process, row.incarnation).left = True

@@ -9,7 +9,7 @@ from msgspec import field
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stream
 from unisono.properties.promises import PROTOCOL, exempt_services
 from unisono.properties.violation import message_name
-from unisono.trace.schema import DeliverRow, ViewRow
+from unisono.trace.schema import DeliverRow, MembershipRow, ViewRow
 
 _O1_EXEMPT = exempt_services(PROTOCOL, "O1")
 _O2_EXEMPT = exempt_services(PROTOCOL, "O2")
@@ -55,7 +55,10 @@ class ReliableFifo(Monitor):
     due: dict[Member, dict[Source, int]] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
-        return {"DELIVER": self.on_deliver, "VIEW": self.on_view}
+        return {"DELIVER": self.on_deliver, "VIEW": self.on_view, "JOIN": self.on_join}
+
+    def on_join(self, row: MembershipRow) -> None:
+        self.due.pop((row.group, row.process, row.incarnation), None)
 
     def on_deliver(self, row: DeliverRow) -> None:
         if row.service in _O2_EXEMPT:
