@@ -122,7 +122,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = 4 * MIB
     send_queue_bytes: Annotated[
         int, Meta(ge=0, le=4096 * MIB, description="What may wait to be sent; one message always may.", extra=_SIZE)
-    ] = 64 * MIB
+    ] = 128 * MIB
     receive_buffer_bytes: Annotated[
         int,
         Meta(

@@ -2,7 +2,8 @@
 
     start a b                      bring processes up
     join a b [keep_alive=50ms]     join the group, with settings; `in=news` for another group than the first
-    send a one two [in=news]       send messages together; `size=` bytes instead of text, `count=` sends of it
+    send a one two [in=news]       send messages together; `size=` bytes instead of text, `count=` sends of it,
+                                   `batch=` of them in each send
     leave a [in=news]              leave the group
     deliver                        hand over every packet, in order, until nothing more happens at this instant
     run 500ms                      let time pass; a packet takes a millisecond
@@ -16,6 +17,9 @@
     stop reading b, read b         the application takes no events; takes what waits and goes on
     crash a, restart a             end a life; begin the next, with its disk or `without disk`
     clock a -1h                    set a wall clock forward or back
+    forge a b fragment 4 1/3 x     b gets fragment 1 of 3, with sequence 4 and text x, as if from a
+    forge a b bad-name             b gets a control message with a name that is not UTF-8, as if from a
+    unanswered [a]                 the sends that nothing has been said about yet
     marks [a], notes [a]           the hard situations reached, and the reasons counted, since they were last asked for
 
 PACKETS are `[KIND [SEQUENCE]] [from NAME] [to NAME]`, or `all`. The second life of a is called a/2.
@@ -27,6 +31,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.scenarios.forgery import bad_name, fragment
 from tests.scenarios.wording import PACKET_KINDS
 from tests.scenarios.world import DEFAULT_GROUP, Parcel, Pattern, Station, World
 from unisono.engine import Fact, Join, Leave, Send
@@ -113,6 +118,8 @@ class Interpreter:
             "crash": lambda words: self._world.stop(self._running(words[0])),
             "restart": self._restart,
             "clock": self._clock,
+            "forge": self._forge,
+            "unanswered": self._unanswered,
             "marks": lambda names: self._tell(names, lambda station: station.marks),
             "notes": lambda names: self._tell(names, lambda station: station.notes),
         }
@@ -176,7 +183,7 @@ class Interpreter:
         (name, *texts), options = _options(words)
         for _ in range(int(options.get("count", "1"))):
             messages = [text.encode() for text in texts]
-            if "size" in options:
+            for _ in range(int(options.get("batch", "1")) if "size" in options else 0):
                 self._serial += 1
                 messages.append(f"{self._serial}:".encode().ljust(_size(options["size"]), b"."))
             self._world.sent.update(messages)
@@ -187,6 +194,24 @@ class Interpreter:
             if self._ticket in station.waiting:
                 station.late.add(self._ticket)
                 self._say_waits(name)
+
+    def _unanswered(self, names: list[str]) -> None:
+        for name in names or self._world.stations:
+            count = len(self._station(name).waiting)
+            if count:
+                self._world.say(f"{name}: {count} unanswered")
+
+    def _forge(self, words: list[str]) -> None:
+        """Put a packet that no engine sends behind the others."""
+        match words:
+            case [sender, receiver, "fragment", sequence, part, text]:
+                index, _, count = part.partition("/")
+                data = fragment(self._running(sender), int(sequence), int(index) - 1, int(count), text.encode())
+            case [sender, receiver, "bad-name"]:
+                data = bad_name(self._running(sender))
+            case _:
+                raise Misspelt(f"{' '.join(words)!r}: forge a fragment or a bad-name")
+        self._world.forge(sender, receiver, data)
 
     def _say_waits(self, name: str) -> None:
         self._world.say(f"{name}: a send waits", ("waits", name), many=lambda count: f"{name}: {count} sends wait")

@@ -57,7 +57,7 @@ def describe_packet(packet: Packet, lives: Lives) -> str:
         return f"data {_data(packet)}"
     if isinstance(packet, RepairPacket):
         return f"repair {_data(packet.data)}"
-    return " + ".join(_control(message, lives) for message in packet.messages)
+    return " + ".join([*(_control(message, lives) for message in packet.messages), *packet.refused])
 
 
 def describe_event(event: Event, lives: Lives) -> str:

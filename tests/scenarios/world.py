@@ -225,6 +225,14 @@ class World:
     def describe(self, parcel: Parcel) -> str:
         return f"{parcel.sender} -> {parcel.receiver}: {describe_packet(parcel.packet, self.lives)}"
 
+    def forge(self, sender: str, receiver: str, data: bytes) -> None:
+        """Send a datagram that no node has written."""
+        packet = read_datagram(data, NullSeal())
+        assert not isinstance(packet, Refusal), f"refused before any engine sees it: {packet}"
+        parcel = Parcel(sender, receiver, Address(receiver), data, packet, self.now)
+        self.say(f"forged {self.describe(parcel)}")
+        self.queue.append(parcel)
+
     def _new_entropy(self, size: int) -> bytes:
         self._entropy += 1
         return self._entropy.to_bytes(size, "big")
@@ -274,6 +282,7 @@ class World:
     def _answer(self, station: Station, event: SendAccepted | SendRefused) -> None:
         station.waiting.remove(event.ticket)
         if isinstance(event, SendRefused):
+            station.late.discard(event.ticket)
             self.say(f"{station.name}: send refused: {event.reason}")
         elif event.ticket in station.late:
             station.late.remove(event.ticket)

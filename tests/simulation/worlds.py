@@ -87,7 +87,10 @@ SITUATIONS: dict[str, dict[str, Any]] = {
         "patience": 2 * SECOND,
         "window_bytes": 64 * KIB,
     },
-    "bursts": {"network": Network(latency=MILLISECOND, burst=Burst(every=5 * SECOND, packets=30))},
+    "bursts": {
+        "settle": 20 * SECOND,  # on a quiet link a burst takes its time
+        "network": Network(latency=MILLISECOND, burst=Burst(every=5 * SECOND, packets=30)),
+    },
 }
 """Situations by name: what `scenario` takes."""
 

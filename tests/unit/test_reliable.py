@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ from unisono.reliable.deadlines import Deadlines
 from unisono.reliable.fragments import OrderedAssembly, ScatteredAssembly, TooLarge
 from unisono.reliable.silence import Silence
 from unisono.reliable.tickets import Tickets
+from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
 from unisono.wire.messages import FRAGMENT, DataMessage
 
 A, B = ProcessId("a", 1), ProcessId("b", 2)
@@ -73,18 +75,27 @@ class TicketsMachine(RuleBasedStateMachine):
     @invariant()
     def is_the_same(self) -> None:
         assert bool(self.tickets) == bool(self.missing)
-        assert self.tickets.next_due(self.now, 1000) == min(
-            (missing.due for missing in self.missing.values()), default=None
-        )
+        for budget in (1, 2, 5, 30, 1000):
+            self.is_due_when_it_can_be_asked_for(budget)
         assert all((sequence in self.tickets) == (sequence in self.missing) for sequence in range(72))
+
+
+    def is_due_when_it_can_be_asked_for(self, budget: int) -> None:
+        """Anything, while the budget admits more; else what is awaited. What is due now can be asked for now."""
+        full = self.awaited() >= budget
+        due = [
+            missing.due
+            for missing in self.missing.values()
+            if not full or (missing.tries > 0 and missing.due > self.now)
+        ]
+        assert self.tickets.next_due(self.now, budget) == min(due, default=None)
+        if due and min(due) <= self.now:
+            assert copy.deepcopy(self.tickets).ask(self.now, FIRST, LONGEST, 64, budget)[0]
 
 
 TestTickets = TicketsMachine.TestCase
 
 
-@pytest.mark.xfail(
-    reason="an overdue ticket that the budget does not admit is due at once, again and again", strict=False
-)
 def test_a_deadline_that_has_come_is_a_request_that_can_be_sent() -> None:
     """Otherwise a driver that wakes the engine when it asks to be woken never sleeps again."""
     tickets = Tickets()
@@ -92,9 +103,34 @@ def test_a_deadline_that_has_come_is_a_request_that_can_be_sent() -> None:
     tickets.open(2, 2, 0)
     assert tickets.ask(0, FIRST, LONGEST, 64, 1)[0] == [(2, 2)]
     assert tickets.ask(10, FIRST, LONGEST, 64, 1)[0] == [(1, 1)]
-    due = tickets.next_due(10, 1)
-    assert due is not None
-    assert due > 10 or tickets.ask(10, FIRST, LONGEST, 64, 1)[0]
+    assert tickets.ask(10, FIRST, LONGEST, 64, 1)[0] == [], "2 is overdue, and the budget is used up by 1"
+    assert tickets.next_due(10, 1) == 20
+    assert tickets.next_due(10, 2) == 10
+    assert tickets.ask(20, FIRST, LONGEST, 64, 1)[0] == [(1, 1)]
+    assert tickets.fill(1)
+    assert tickets.next_due(20, 1) == 10
+    assert tickets.ask(20, FIRST, LONGEST, 64, 1)[0] == [(2, 2)]
+
+
+def test_time_goes_on_while_repairs_are_overdue_and_the_budget_is_used_up() -> None:
+    """A driver that wakes whenever it is told to makes a bounded number of calls, and asks for everything."""
+    tickets = Tickets()
+    tickets.open(1, 50, 0)
+    now, calls, asked = 0, 0, set[int]()
+    while now < 100 * LONGEST:
+        calls += 1
+        ranges, _ = tickets.ask(now, FIRST, LONGEST, 64, 2)
+        for first, last in ranges:
+            for sequence in range(first, last + 1):
+                asked.add(sequence)
+                if sequence % 2:
+                    tickets.fill(sequence)
+        due = tickets.next_due(now, 2)
+        assert due is not None
+        assert due > now or ranges, "woken for nothing"
+        now = max(now, due)
+    assert calls < 500
+    assert asked >= {1, 2, 3}
 
 
 def test_requests_come_ever_more_slowly_up_to_the_limit_and_never_stop() -> None:
@@ -176,7 +212,7 @@ def test_scattered_fragments_give_the_message_once_in_any_order(parts: list[byte
 class ScatteredMachine(RuleBasedStateMachine):
     """Many messages of two sources at once, some of which never end, within a small limit."""
 
-    LIMIT = 60
+    LIMIT = 60 + 6 * MESSAGE_OVERHEAD_BYTES
 
     def __init__(self) -> None:
         super().__init__()
@@ -215,7 +251,6 @@ class ScatteredMachine(RuleBasedStateMachine):
 TestScattered = ScatteredMachine.TestCase
 
 
-@pytest.mark.xfail(reason="ScatteredAssembly.add raises KeyError when the counts differ", strict=False)
 @given(
     st.lists(
         st.tuples(st.integers(1, 6), st.integers(0, 4), st.integers(2, 5)).filter(lambda drawn: drawn[1] < drawn[2]),
@@ -228,6 +263,37 @@ def test_fragments_that_contradict_one_another_never_raise(pieces: list[tuple[in
     for start, index, count in pieces:
         whole = assembly.add(A, DataMessage(start + index, 1, 1, FRAGMENT, index, count, b"x"), 0)
         assert whole is None or len(whole.payload) == count
+
+
+def test_each_claimed_count_makes_a_message_of_its_own() -> None:
+    assembly = ScatteredAssembly(1000)
+    two, three = fragments([b"a", b"b"], first=4), fragments([b"x", b"y", b"z"], first=4)
+    wholes = [assembly.add(A, piece, 0) for piece in (two[0], three[2], three[0], two[1], three[1])]
+    assert [whole and whole.payload for whole in wholes] == [None, None, None, b"ab", b"xyz"]
+    assert assembly.bytes == 0
+
+
+def test_tiny_fragments_are_bounded_too() -> None:
+    assembly = ScatteredAssembly(10 * (1 + MESSAGE_OVERHEAD_BYTES))
+    for start in range(1, 1000):
+        assert assembly.add(A, DataMessage(start, 1, 1, FRAGMENT, 0, 2, b"x"), 0) is None
+    assert assembly.given_up == 999 - 10
+
+
+@pytest.mark.xfail(reason="the overhead of its fragments counts against the limit of the message", strict=False)
+def test_a_message_as_large_as_allowed_is_put_together_from_anywhere() -> None:
+    parts = [bytes(1250)] * 8
+    assembly = ScatteredAssembly(len(b"".join(parts)))
+    whole = [assembly.add(A, piece, 0) for piece in fragments(parts)][-1]
+    assert whole is not None
+    assert whole.payload == b"".join(parts)
+
+
+@pytest.mark.xfail(reason="a fragment that is larger than the limit is kept all the same", strict=False)
+def test_a_fragment_larger_than_the_limit_is_not_kept() -> None:
+    assembly = ScatteredAssembly(100)
+    assert assembly.add(A, DataMessage(1, 1, 1, FRAGMENT, 0, 2, bytes(1000)), 0) is None
+    assert assembly.high_water <= 100
 
 
 NAMES = st.sampled_from(["keep-alive", "report", "request", "watch"])
@@ -292,7 +358,7 @@ def test_silence_is_the_time_since_a_peer_was_heard(steps: list[tuple[str, Proce
         else:
             silence.forgive(time)
             naive = {other: heard + time for other, heard in naive.items()}
-        assert silence.silent(now, timeout) == [other for other, heard in naive.items() if now - heard >= timeout]
+        assert silence.silent(now, timeout) == sorted(other for other, heard in naive.items() if now - heard >= timeout)
 
 
 def test_a_pause_of_this_process_makes_nobody_silent() -> None:

@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from unisono.reliable.windows import Offer, ReceiveWindow, SendWindow
+from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES, Offer, ReceiveWindow, SendWindow
 from unisono.wire.layout import DATAGRAM_LIMIT_BYTES
 from unisono.wire.messages import DataMessage
 
 LIMIT = 128 * 1024
+LARGEST = DATAGRAM_LIMIT_BYTES - MESSAGE_OVERHEAD_BYTES
+"""The largest message for which the reserve is made."""
 RANGES = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 10)).map(lambda drawn: (drawn[0], drawn[0] + drawn[1])),
     min_size=1,
@@ -73,7 +75,7 @@ class SendWindowMachine(RuleBasedStateMachine):
 
 
 class ReceiveWindowMachine(RuleBasedStateMachine):
-    """A receive window beside the set of what came and the messages not taken yet."""
+    """A receive window beside the set of what came and the messages not taken yet, with what each counts for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,10 +96,11 @@ class ReceiveWindowMachine(RuleBasedStateMachine):
             sequence += 1
         return sequence
 
-    @rule(ahead=st.integers(-3, 12), size=st.sampled_from([0, 1, 1000, 20_000, DATAGRAM_LIMIT_BYTES]))
+    @rule(ahead=st.integers(-3, 12), size=st.sampled_from([0, 1, 1000, 20_000, LARGEST, DATAGRAM_LIMIT_BYTES]))
     def offer(self, ahead: int, size: int) -> None:
         sequence = max(self.window.next + ahead, 0)
         turn = sequence == self.window.next and sequence not in self.came
+        weight = size + MESSAGE_OVERHEAD_BYTES
         offer = self.window.offer(message(sequence, size))
         if sequence < self.start or sequence in self.came:
             assert offer is Offer.DUPLICATE
@@ -106,11 +109,13 @@ class ReceiveWindowMachine(RuleBasedStateMachine):
         assert offer is Offer.TAKEN or not turn, "the next message always finds room"
         before = sum(self.stored.values())
         given_up = self.give_up(sequence)
-        assert not given_up or before + size + DATAGRAM_LIMIT_BYTES > LIMIT, "given up only for want of room"
+        reserve = 0 if turn else DATAGRAM_LIMIT_BYTES
+        assert not given_up or before + weight + reserve > LIMIT, "given up only for want of room"
+        assert not given_up or offer is Offer.TAKEN, "given up only for what takes its place"
         sooner = sum(held for other, held in self.stored.items() if other < sequence)
-        assert (offer is Offer.FULL) == (not turn and sooner + size + DATAGRAM_LIMIT_BYTES > LIMIT)
+        assert (offer is Offer.FULL) == (not turn and sooner + weight + reserve > LIMIT)
         if offer is Offer.TAKEN:
-            self.stored[sequence] = size
+            self.stored[sequence] = weight
             self.came.add(sequence)
 
     def give_up(self, sequence: int) -> list[int]:
@@ -137,7 +142,7 @@ class ReceiveWindowMachine(RuleBasedStateMachine):
         assert (taken is not None) == (expected in self.stored)
         if taken is not None:
             assert taken.sequence == expected
-            assert len(taken.payload) == self.stored.pop(expected)
+            assert len(taken.payload) + MESSAGE_OVERHEAD_BYTES == self.stored.pop(expected)
             assert self.window.next == expected + 1
 
     @precondition(lambda self: self.stored)
@@ -147,10 +152,10 @@ class ReceiveWindowMachine(RuleBasedStateMachine):
         while self.stored:
             sequence = self.window.next
             if sequence not in self.stored:
-                assert self.window.offer(message(sequence, DATAGRAM_LIMIT_BYTES)) is Offer.TAKEN
+                assert self.window.offer(message(sequence, LARGEST)) is Offer.TAKEN
                 assert not self.give_up(sequence), "the reserve is there for it"
                 self.came.add(sequence)
-                self.stored[sequence] = DATAGRAM_LIMIT_BYTES
+                self.stored[sequence] = LARGEST + MESSAGE_OVERHEAD_BYTES
             self.take()
         assert self.window.bytes == 0
 
@@ -185,3 +190,22 @@ def test_whatever_the_order_of_arrival_everything_is_taken_in_order(order: list[
         while (next_one := window.take()) is not None:
             taken.append(next_one.sequence)
     assert taken == list(range(5, 25))
+
+
+def test_empty_messages_fill_a_receive_window_too() -> None:
+    window = ReceiveWindow(1, LIMIT)
+    offers = [window.offer(message(sequence, 0)) for sequence in range(2, 10_000)]
+    kept = (LIMIT - DATAGRAM_LIMIT_BYTES) // MESSAGE_OVERHEAD_BYTES
+    assert offers == [Offer.TAKEN] * kept + [Offer.FULL] * (len(offers) - kept)
+
+
+def test_what_finds_no_room_takes_nobody_elses() -> None:
+    """Room that cannot be made for one message is not taken from the others."""
+    window = ReceiveWindow(1, LIMIT)
+    room = LIMIT - DATAGRAM_LIMIT_BYTES - 2 * MESSAGE_OVERHEAD_BYTES
+    assert window.offer(message(2, room - 1000)) is Offer.TAKEN
+    assert window.offer(message(9, 1000)) is Offer.TAKEN
+    assert window.offer(message(5, 2000)) is Offer.FULL
+    assert window.given_up == []
+    assert window.offer(message(5, 1000)) is Offer.TAKEN
+    assert window.given_up == [9]

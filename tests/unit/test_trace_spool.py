@@ -16,7 +16,7 @@ import pytest
 from tests.unit.trace_samples import sample_rows
 from unisono.errors import TraceError
 from unisono.trace import spool as spool_module
-from unisono.trace.framing import Ending, frame
+from unisono.wire.frames import Ending, frame
 from unisono.trace.schema import SCHEMA_VERSION, AnyRow
 from unisono.trace.spool import MAGIC, SpoolHeader, SpoolWriter, read_spool
 

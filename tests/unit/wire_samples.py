@@ -30,22 +30,24 @@ GROUP = 0x1234_5678_9ABC_DEF0
 A, B = ProcessId("a", 5), ProcessId("b", 6)
 WRITER = DatagramWriter(A, GROUP, SEAL, 1400)
 
-names = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=16)
+names = st.text(st.characters(exclude_categories=["C", "Z"], include_characters=" "), min_size=1, max_size=16)
 processes = st.builds(ProcessId, names, st.integers(0, (1 << 63) - 1))
 sequences = st.integers(0, SEQUENCE_LIMIT - 1)
+positive = st.integers(1, SEQUENCE_LIMIT - 1)
+ranges = st.tuples(sequences, sequences).map(lambda drawn: (min(drawn), max(drawn)))
 timestamps = st.integers(0, TIMESTAMP_LIMIT)
 extensions = st.binary(max_size=60)
 
 control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
     st.builds(KeepAlive, sequences, timestamps),
     st.builds(ActivationRequest, processes, sequences, extensions),
-    st.builds(ActivationGrant, processes, sequences, sequences, sequences, extensions),
+    st.builds(ActivationGrant, processes, sequences, positive, positive, positive, extensions),
     st.builds(Report, st.lists(st.builds(ReportEntry, processes, sequences, sequences), max_size=4).map(tuple)),
     st.builds(
         RepairRequest,
         processes,
         sequences,
-        st.lists(st.tuples(sequences, sequences), min_size=1, max_size=6).map(tuple),
+        st.lists(ranges, min_size=1, max_size=6).map(tuple),
     ),
     st.builds(LeftBehindNotice, processes, sequences),
     st.builds(Deactivation, processes, sequences),
@@ -92,7 +94,7 @@ SAMPLE_BATCH = [
 SAMPLE_CONTROL: list[ControlMessage] = [
     KeepAlive(9, 1000),
     ActivationRequest(B, 1, b"key"),
-    ActivationGrant(B, 1, 10, 4, b""),
+    ActivationGrant(B, 1, 10, 4, 10_000_000_000, b""),
     Report((ReportEntry(A, 1, 9), ReportEntry(B, 2, 8))),
     RepairRequest(B, 1, ((2, 3), (7, 7))),
     LeftBehindNotice(B, 1),

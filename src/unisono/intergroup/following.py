@@ -166,6 +166,7 @@ class Following:
         self._stalled = False
         for _, stream in sorted(self.streams.items()):
             self._drain(step, stream)
+            self._schedule_request(step, stream)
 
     def activate(self, step: Step) -> None:
         """Ask for what was not granted yet, give up what was asked for too often."""
@@ -196,7 +197,7 @@ class Following:
         interval = max(2 * settings.request_delay, settings.keep_alive // 8)
         most = self._context.writer.range_room
         for source, stream in sorted(self.streams.items()):
-            ranges, again = stream.tickets.ask(step.now, interval, settings.request_limit, most, stream.budget)
+            ranges, again = stream.tickets.ask(step.now, interval, settings.request_limit, most, stream.horizon)
             if ranges:
                 if again:
                     step.mark("repair-asked-again")
@@ -227,13 +228,13 @@ class Following:
 
         Says whether one had been missing, and whether one found no room.
         """
-        soon, later = self._request_due(step), step.now + self._context.settings.request_limit
-        if stream.on_announced(packet.messages[0].sequence - 1, soon):
+        due = self._request_due(step)
+        if stream.on_announced(packet.messages[0].sequence - 1, due):
             step.mark("gap")
         filled = False
         full = False
         for message in packet.messages:
-            offer, missing = stream.on_message(message, soon, later)
+            offer, missing = stream.on_message(message, due)
             filled = filled or (missing and offer is Offer.TAKEN)
             full = full or offer is Offer.FULL
         if full:
@@ -318,7 +319,7 @@ class Following:
     def _schedule_request(self, step: Step, stream: Stream) -> None:
         if not stream.tickets:
             return
-        due = stream.tickets.next_due(step.now, stream.budget)
+        due = stream.tickets.next_due(stream.horizon)
         if due is not None:
             self._context.deadlines.advance("request", due)
 

@@ -15,8 +15,8 @@ from unisono.reliable.windows import Offer, ReceiveWindow
 from unisono.settings import Settings
 from unisono.wire.messages import FRAGMENT, LEAVE, ActivationGrant, DataMessage
 
-AWAITED_LIMIT = 512
-"""The most sequences of one source that are asked for and awaited at a time."""
+HORIZON_LIMIT = 512
+"""How far beyond what is in order repairs are asked for."""
 
 
 class Stream:
@@ -68,26 +68,23 @@ class Stream:
         self.tickets = Tickets()
 
     @property
-    def budget(self) -> int:
-        """How many missing sequences may be asked for at a time: what this receiver has room for, and not too many."""
-        return min(max(1, self.window.room // self._datagram_bytes), AWAITED_LIMIT)
+    def horizon(self) -> int:
+        """The last sequence for which there is room, whatever comes before it; nothing later is asked for."""
+        return self.window.contiguous + min(self.window.room // self._datagram_bytes, HORIZON_LIMIT)
 
-    def on_message(self, message: DataMessage, soon: int, later: int) -> tuple[Offer, bool]:
-        """What became of a message, and whether it had been missing.
-
-        One that finds no room is asked for later; one that made room for it, soon.
-        """
+    def on_message(self, message: DataMessage, retry: int) -> tuple[Offer, bool]:
+        """What became of a message, and whether it had been missing; what finds no room is asked for again."""
         sequence = message.sequence
         self.window.announce(sequence)
         missing = self.tickets.fill(sequence)
         offer = self.window.offer(message)
         if offer is Offer.FULL:
-            self.tickets.open(sequence, sequence, later)
+            self.tickets.open(sequence, sequence, retry)
         elif offer is Offer.TAKEN:
             self.unreported_bytes += len(message.payload)
         while self.window.given_up:
             lost = self.window.given_up.pop()
-            self.tickets.open(lost, lost, soon)
+            self.tickets.open(lost, lost, retry)
         return offer, missing
 
     def next_message(self) -> DataMessage | None:

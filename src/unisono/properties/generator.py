@@ -67,7 +67,8 @@ class Sampler:
 
     def note(self, family: Any, kind: str, member: Member, **columns: Any) -> None:
         """Append one row of a member, in its view and service."""
-        self.write(family, kind, member.life, member.group, view=member.view, service=member.service, **columns)
+        place = {"view": member.view, "service": member.service, "stretch": member.stretch}
+        self.write(family, kind, member.life, member.group, **place, **columns)
 
     def advance(self, pace: int) -> None:
         """Let time pass, with some progress in it where progress is due."""
@@ -101,15 +102,23 @@ class Sampler:
         self.lives[name] = life
         self.write(MembershipRow, "START", life)
         for group in self.random.sample(self.groups, self.random.randint(1, len(self.groups))):
-            service = self.random.choices(("RSO", "UU"), (4, 1))[0]
-            wants = self.random.choices(
-                ("all", "once", ",".join(self.random.sample(self.names, min(2, len(self.names))))), (6, 1, 2)
-            )[0]
-            member = Member(life, group, service, wants)
+            member = Member(life, group, *self.choose_part())
             life.members.append(member)
-            self.note(MembershipRow, "JOIN", member, reason=wants)
-            if member.ordered:
-                self.install(member)
+            self.join(member)
+
+    def choose_part(self) -> tuple[str, str]:
+        """How a process takes part in a group: its service, and whose messages it wants."""
+        service = self.random.choices(("RSO", "UU"), (4, 1))[0]
+        some = ",".join(self.random.sample(self.names, min(2, len(self.names))))
+        return service, self.random.choices(("all", "once", some), (6, 1, 2))[0]
+
+    def join(self, member: Member) -> None:
+        """The first view is of the member alone, where it listens to itself, from its next message on."""
+        self.note(MembershipRow, "JOIN", member, reason=member.wants)
+        if member.ordered:
+            if member.listens_to_itself:
+                member.due[member] = len(member.sent) + 1
+            self.install(member)
 
     def install(self, member: Member, *reasons: Reason) -> None:
         """The member installs a view with the sources that it has now."""
@@ -239,6 +248,25 @@ class Sampler:
             self.note(MembershipRow, "LEAVE", member)
             member.left = True
 
+    def rejoin(self) -> None:
+        """A member that left comes back in the same life: most of those that have it in their view see it leave."""
+        lives = [life for life in self.lives.values() if life.alive]
+        source = self.one([member for life in lives for member in life.members if member.left])
+        if source is not None:
+            for member in self.members():
+                if source in member.due and self.random.random() < 0.7:
+                    self.part_after_the_last(member, source)
+            same = self.random.random() < 0.5
+            source.come_back(*((source.service, source.wants) if same else self.choose_part()))
+            self.join(source)
+
+    def part_after_the_last(self, member: Member, source: Member) -> None:
+        """A source that said farewell leaves the view when everything of it is delivered."""
+        while member.due[source] <= len(source.sent):
+            self.deliver_next(member, source)
+        del member.due[source]
+        self.install(member, Reason(source.life.name, source.life.incarnation, "left"))
+
     def fault(self, edge: str, name: str, members: list[str]) -> None:
         self.write(FaultRow, "FAULT", self.outside, fault=name, edge=edge, members=members)
 
@@ -290,7 +318,8 @@ class Sampler:
         (reinstall, 1),
         (appear, 2),
         (crash, 0.6),
-        (leave, 0.4),
+        (leave, 0.6),
+        (rejoin, 1.5),
         (disturb, 1),
         (measure, 1),
         (repair, 1),
@@ -324,7 +353,8 @@ class Sampler:
         """The last moments, of which liveness asks nothing, and END at all that live."""
         for _ in range(self.random.randrange(12)):
             self.advance(LATE_PACE)
-            self.random.choices((Sampler.send, Sampler.deliver_some, Sampler.appear), (4, 4, 1))[0](self)
+            steps = (Sampler.send, Sampler.deliver_some, Sampler.appear, Sampler.rejoin)
+            self.random.choices(steps, (4, 4, 1, 1))[0](self)
         if self.load and self.random.random() < 0.7:
             self.set_load(False)
         for life in [life for life in self.lives.values() if life.alive]:

@@ -30,7 +30,11 @@ class Life:
 
 
 class Member:
-    """One life in one group; `due` maps the sources of its view to the number that comes next."""
+    """One life in one group, through all of its stretches there.
+
+    `due` maps the sources of its view to the number that comes next, `lowest` every source to the lowest number that
+    it has not passed yet.
+    """
 
     def __init__(self, life: Life, group: str, service: str, wants: str) -> None:
         self.life = life
@@ -38,6 +42,7 @@ class Member:
         self.service = service
         self.wants = wants
         self.left = False
+        self.stretch = 1
         self.sent: list[Message] = []
         self.sequence = 0
         self.view: str | None = None
@@ -54,9 +59,27 @@ class Member:
     def ordered(self) -> bool:
         return self.service == "RSO"
 
+    def come_back(self, service: str, wants: str) -> None:
+        """Another stretch: a new view and new spells, but no identifier twice.
+
+        The farewell took a sequence, and the return leaves one out.
+        """
+        self.service = service
+        self.wants = wants
+        self.left = False
+        self.stretch += 1
+        self.sequence += 2
+        self.view = None
+        self.index = 0
+        self.due = {}
+
+    @property
+    def listens_to_itself(self) -> bool:
+        return self.wants == "once" or self.wants_source(self)
+
     def wants_source(self, source: Member) -> bool:
         return self.wants == "all" or source.life.name in self.wants.split(",")
 
     def start_at(self, number: int) -> Start:
-        sequence = self.sent[number - 2].sequence + 1 if number > 1 else 1
-        return Start(self.life.name, self.life.incarnation, sequence, number)
+        before = self.sequence if number > len(self.sent) else self.sent[number - 2].sequence if number > 1 else 0
+        return Start(self.life.name, self.life.incarnation, before + 1, number)

@@ -64,44 +64,34 @@ class Tickets:
         self._tickets[at : at + 1] = rest
         return True
 
-    def next_due(self, now: int, budget: int) -> int | None:
-        """When to ask next: while as many sequences are awaited as may be, when one of them will be overdue."""
-        exhausted = self._awaited(now) >= budget
-        return min(
-            (ticket.due for ticket in self._tickets if not exhausted or (ticket.tries and ticket.due > now)),
-            default=None,
-        )
+    def next_due(self, horizon: int) -> int | None:
+        """When to ask next for something up to the horizon."""
+        return min((ticket.due for ticket in self._tickets if ticket.first <= horizon), default=None)
 
     def ask(
-        self, now: int, first_interval: int, interval_limit: int, most: int, budget: int
+        self, now: int, first_interval: int, interval_limit: int, most: int, horizon: int
     ) -> tuple[list[Range], bool]:
         """The ranges to ask for now, each rescheduled; and whether one of them is asked for again.
 
-        At most `budget` sequences are awaited at a time, the lowest first: more would not fit where they are to go.
+        Nothing beyond the horizon is asked for: it would find no room.
         """
-        left = budget - self._awaited(now)
         ranges: list[Range] = []
         again = False
         for ticket in list(self._tickets):
+            if ticket.first > horizon or len(ranges) == most:
+                break
             if ticket.due > now:
                 continue
-            if len(ranges) == most or left <= 0:
-                break
-            self._shorten(ticket, left)
-            left -= ticket.last - ticket.first + 1
+            self._cut(ticket, horizon)
             again = again or ticket.tries > 0
             ticket.due = now + min(first_interval << min(ticket.tries, 32), interval_limit)
             ticket.tries += 1
             ranges.append((ticket.first, ticket.last))
         return ranges, again
 
-    def _awaited(self, now: int) -> int:
-        return sum(ticket.last - ticket.first + 1 for ticket in self._tickets if ticket.tries and ticket.due > now)
-
-    def _shorten(self, ticket: Ticket, most: int) -> None:
-        """Leave at most so many sequences in a ticket; the rest becomes another."""
-        if ticket.last - ticket.first + 1 > most:
-            rest = Ticket(ticket.first + most, ticket.last, ticket.due, ticket.tries)
-            ticket.last = rest.first - 1
+    def _cut(self, ticket: Ticket, horizon: int) -> None:
+        """Make what lies beyond the horizon a ticket of its own."""
+        if ticket.last > horizon:
             at = bisect_right(self._tickets, ticket.first, key=lambda other: other.first)
-            self._tickets.insert(at, rest)
+            self._tickets.insert(at, Ticket(horizon + 1, ticket.last, ticket.due, ticket.tries))
+            ticket.last = horizon

@@ -83,10 +83,21 @@ class ReceiveWindow:
     room for what is needed sooner, so that a full window always drains.
     """
 
-    __slots__ = ("_stored", "bytes", "contiguous", "given_up", "high_water", "highest", "limit", "next")
+    __slots__ = (
+        "_in_order_bytes",
+        "_stored",
+        "bytes",
+        "contiguous",
+        "given_up",
+        "high_water",
+        "highest",
+        "limit",
+        "next",
+    )
 
     def __init__(self, start: int, limit: int) -> None:
         self._stored: dict[int, DataMessage] = {}
+        self._in_order_bytes = 0
         self.limit = limit
         self.bytes = 0
         self.high_water = 0
@@ -108,15 +119,16 @@ class ReceiveWindow:
         sequence = message.sequence
         if sequence <= self.contiguous or sequence in self._stored:
             return Offer.DUPLICATE
-        size = len(message.payload) + MESSAGE_OVERHEAD_BYTES
+        size = _weight(message)
         room = self.limit - size - (0 if sequence == self.next else DATAGRAM_LIMIT_BYTES)
         if self.bytes > room and not self._make_room(room, sequence):
             return Offer.FULL
         self._stored[sequence] = message
         self.bytes += size
         self.high_water = max(self.high_water, self.bytes)
-        while self.contiguous + 1 in self._stored:
+        while (follower := self._stored.get(self.contiguous + 1)) is not None:
             self.contiguous += 1
+            self._in_order_bytes += _weight(follower)
         return Offer.TAKEN
 
     def _make_room(self, room: int, sequence: int) -> bool:
@@ -127,7 +139,7 @@ class ReceiveWindow:
             if left <= room:
                 break
             doomed.append(latest)
-            left -= len(self._stored[latest].payload) + MESSAGE_OVERHEAD_BYTES
+            left -= _weight(self._stored[latest])
         if left > room:
             return False
         for latest in doomed:
@@ -138,8 +150,8 @@ class ReceiveWindow:
 
     @property
     def room(self) -> int:
-        """What may still come before its turn."""
-        return max(0, self.limit - DATAGRAM_LIMIT_BYTES - self.bytes)
+        """What may come before its turn: whatever came even earlier makes room for it."""
+        return max(0, self.limit - DATAGRAM_LIMIT_BYTES - self._in_order_bytes)
 
     @property
     def waiting(self) -> bool:
@@ -151,5 +163,11 @@ class ReceiveWindow:
         message = self._stored.pop(self.next, None)
         if message is not None:
             self.next += 1
-            self.bytes -= len(message.payload) + MESSAGE_OVERHEAD_BYTES
+            self.bytes -= _weight(message)
+            self._in_order_bytes -= _weight(message)
         return message
+
+
+def _weight(message: DataMessage) -> int:
+    """What a kept message counts for."""
+    return len(message.payload) + MESSAGE_OVERHEAD_BYTES

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from random import Random
 
-from unisono.trace.framing import frame, read_frames
+from unisono.wire.frames import frame, read_frames
 
 
 class DiskError(Exception):

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from unisono.errors import TraceError
-from unisono.trace.framing import FRAME_LIMIT_BYTES, LENGTH_BYTES, Ending, FrameReader, frame, read_frames
+from unisono.wire.frames import FRAME_LIMIT_BYTES, LENGTH_BYTES, Ending, FrameReader, frame, read_frames
 from unisono.trace.schema import SCHEMA_VERSION, AnyRow
 
 MAGIC = b"unisono spool\n"

@@ -1,4 +1,4 @@
-"""Frames in an append-only file: whatever was appended whole is read back, whatever was not is never mistaken for it.
+"""Frames on a channel or in an append-only file: what was written whole is read back, nothing else is taken for it.
 
 A frame is a 32-bit length, the payload, and a 64-bit xxh3 checksum over both; the length is little-endian. Reading
 stops at the first frame that is cut short or damaged, since nothing after it can be placed with certainty.

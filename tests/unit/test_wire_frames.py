@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unisono.trace.framing import FRAME_LIMIT_BYTES, FRAME_OVERHEAD_BYTES, Ending, frame, read_frames
+from unisono.wire.frames import FRAME_LIMIT_BYTES, FRAME_OVERHEAD_BYTES, Ending, frame, read_frames
 
 PAYLOADS = [b"", b"a", b"second frame", bytes(300)]
 DATA = b"".join(map(frame, PAYLOADS))
@@ -73,7 +73,7 @@ def test_a_file_that_ends_in_zeros_is_damaged_there() -> None:
 
 
 def test_a_payload_above_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unisono.trace.framing.FRAME_LIMIT_BYTES", 10)
+    monkeypatch.setattr("unisono.wire.frames.FRAME_LIMIT_BYTES", 10)
     assert len(frame(bytes(10))) == 22
     with pytest.raises(ValueError, match="at most 10 bytes"):
         frame(bytes(11))

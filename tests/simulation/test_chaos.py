@@ -1,0 +1,51 @@
+"""A share of the campaign, and every seed that ever failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from unisono.marks import MARKS
+from unisono.simulation.draw import draw
+from unisono.simulation.library import builtin_names, load
+from unisono.simulation.outcome import Outcome
+from unisono.simulation.scenario import Scenario
+from unisono.simulation.scenario_file import read_scenario
+from unisono.simulation.world import run
+
+SHARE = range(24)
+"""Seeds of chaos that every change must pass; `make campaign` runs ten times as many."""
+
+KEPT = sorted((Path(__file__).parent / "kept").glob("*.toml"))
+
+
+def held(scenario: Scenario, seed: int) -> Outcome:
+    outcome = run(draw(scenario, seed))
+    assert outcome.violations == [], f"unisono simulate {scenario.name} --seed {seed}"
+    assert outcome.counters["DELIVER"] > 0
+    return outcome
+
+
+@pytest.mark.parametrize("seed", SHARE)
+def test_chaos_holds(seed: int) -> None:
+    outcome = held(load("chaos"), seed)
+    assert set(outcome.marks) <= set(MARKS)
+
+
+@pytest.mark.parametrize("name", [name for name in builtin_names() if name != "chaos"])
+def test_every_other_scenario_does_what_it_says(name: str) -> None:
+    scenario = load(name)
+    outcome = run(draw(scenario, 1))
+    assert list(outcome.violated) == ([] if scenario.expect == "held" else [scenario.expect])
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+def test_a_seed_that_failed_once_holds(path: Path) -> None:
+    scenario = read_scenario(path.read_text(), str(path))
+    assert scenario.seed is not None
+    held(scenario, scenario.seed)
+
+
+def test_the_kept_seeds_are_there() -> None:
+    assert len(KEPT) >= 3
