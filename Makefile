@@ -52,8 +52,9 @@ campaign: $(STAMP) ## Run 240 seeds of chaos and 20 of every other scenario; SEE
 		echo "$(BIN)/unisono simulate $$name --seeds $$seeds"; \
 		$(BIN)/unisono simulate $$name --seeds $$seeds || status=1; done; exit $$status
 
-docs: $(STAMP) ## Write docs/settings.md from the table of settings
+docs: $(STAMP) ## Write docs/settings.md from the table of settings, and draw the pictures
 	$(BIN)/python docs/generate_settings.py
+	$(BIN)/python docs/draw_timeline.py > /dev/null
 
 # The direct requirements: this package's own and those of every extra.
 DIRECT = import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \

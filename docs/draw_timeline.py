@@ -1,18 +1,18 @@
 """Draws docs/pictures/left-behind.svg from the trace of examples/from_code.py: one line a process.
 
-Run by `make docs`. A tick is a message sent, a dot a message of another process delivered, a bar a view with its sources.
+Run by `make docs`. A tick is a message sent, a dot one of another process delivered, a bar a view with its sources.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from from_code import main
-
+from examples.from_code import main
 from unisono.simulation.world import World
 from unisono.trace.schema import DeliverRow, FaultRow, SendRow, ViewRow
 from unisono.units import SECOND
@@ -33,7 +33,8 @@ def draw(world: World) -> str:
         return LEFT + (WIDTH - LEFT - 20) * (truth or 0) / end
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"',
+        ' font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
     ]
     cut = [row.truth for row in world.rows if isinstance(row, FaultRow) and row.fault == "isolate"]
@@ -41,8 +42,10 @@ def draw(world: World) -> str:
         f'<rect x="{x(cut[0]):.1f}" y="22" width="{x(cut[1]) - x(cut[0]):.1f}" height="{height - 50}" fill="#f3e3e0"/>'
         f'<text x="{x(cut[0]) + 6:.1f}" y="36" fill="#a04030">p2 is cut off</text>'
     )
-    for second in range(0, end // SECOND + 1, 2):
-        parts.append(f'<text x="{x(second * SECOND):.1f}" y="{height - 6}" fill="#666">{second} s</text>')
+    parts += [
+        f'<text x="{x(second * SECOND):.1f}" y="{height - 6}" fill="#666">{second} s</text>'
+        for second in range(0, end // SECOND + 1, 2)
+    ]
     for name, y in lanes.items():
         parts.append(f'<line x1="{LEFT}" y1="{y}" x2="{WIDTH - 20}" y2="{y}" stroke="#999"/>')
         parts.append(f'<text x="18" y="{y + 4}" fill="{COLORS[name]}" font-weight="bold">{escape(name)}</text>')
@@ -52,18 +55,17 @@ def draw(world: World) -> str:
         y = lanes[row.process]
         if isinstance(row, SendRow):
             color = COLORS[row.process]
-            parts.append(f'<line x1="{x(row.truth):.1f}" y1="{y - 12}" x2="{x(row.truth):.1f}" y2="{y}" stroke="{color}"/>')
+            parts.append(
+                f'<line x1="{x(row.truth):.1f}" y1="{y - 12}" x2="{x(row.truth):.1f}" y2="{y}" stroke="{color}"/>'
+            )
         elif isinstance(row, DeliverRow) and row.source != row.process:
             offset = 7 + 7 * (names.index(row.source) % 3)
-            parts.append(
-                f'<circle cx="{x(row.truth):.1f}" cy="{y + offset}" r="2" fill="{COLORS[row.source]}"/>'
-            )
+            parts.append(f'<circle cx="{x(row.truth):.1f}" cy="{y + offset}" r="2" fill="{COLORS[row.source]}"/>')
     parts += _views(world, lanes, x, end)
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _views(world: World, lanes: dict[str, int], x: object, end: int) -> list[str]:
-    assert callable(x)
+def _views(world: World, lanes: dict[str, int], x: Callable[[int | None], float], end: int) -> list[str]:
     parts = []
     for name, y in lanes.items():
         views = [row for row in world.rows if isinstance(row, ViewRow) and row.process == name]

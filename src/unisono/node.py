@@ -33,7 +33,7 @@ from unisono.engine import (
 )
 from unisono.events import SendRefused
 from unisono.identity import ProcessId, new_incarnation
-from unisono.intergroup import IntergroupEngine, Resumption
+from unisono.intergroup import Context, IntergroupEngine, Resumption
 from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
 from unisono.settings import Settings
 from unisono.trace.schema import GaugeRow, MembershipRow
@@ -158,7 +158,7 @@ class Node:
         assert join.protocol == "intergroup", f"unknown protocol {join.protocol!r}"
         if join.group in self._groups:
             return [Note("node: already in this group")]
-        engine = IntergroupEngine(
+        context = Context(
             join.group,
             self._realm,
             self._process,
@@ -167,8 +167,8 @@ class Node:
             self._randomness,
             self._seal,
             self._keys,
-            self._left.pop(join.group, Resumption()),
         )
+        engine = IntergroupEngine(context, self._left.pop(join.group, Resumption()))
         self._groups[join.group] = engine
         self._numbers[group_number(self._realm, join.group)] = join.group
         return engine.handle(join, now, wall)

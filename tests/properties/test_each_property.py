@@ -20,6 +20,7 @@ class Trace:
         self.rows: list[AnyRow] = []
         self.service = "RSO"
         self.views: dict[str, str] = {}
+        self.stretches: dict[str, int] = {}
 
     def _columns(self, time: float, process: str, kind: str, group: str = "market") -> dict[str, Any]:
         return {
@@ -31,6 +32,7 @@ class Trace:
             "truth": int(time * 1_000_000_000),
             "service": self.service,
             "view": self.views.get(process),
+            "stretch": self.stretches.get(process, 0),
         }
 
     def send(self, time: float, process: str, number: int, **changes: Any) -> None:
@@ -48,6 +50,13 @@ class Trace:
         columns = self._columns(time, process, "VIEW")
         columns |= {"start_time": 0, "leader": process, "leader_incarnation": LIVES[process], "leader_sequence": 0}
         self.rows.append(ViewRow(**columns, previous=None, role="receiver", start=start))
+
+    def return_to(self, time: float, process: str, reason: str = "all") -> None:
+        """The process left the group and joins it again, in the same life."""
+        self.membership(time, process, "LEAVE", "market")
+        self.views.pop(process)
+        self.stretches[process] = self.stretches.get(process, 0) + 1
+        self.membership(time + 1, process, "JOIN", "market", reason)
 
     def begin(self, time: float, process: str, reason: str = "all") -> None:
         self.membership(time, process, "START")
@@ -322,6 +331,105 @@ def test_l2_does_not_judge_by_clocks_that_cannot_be_compared() -> None:
 
     assert [violation.property for violation in real_run("here").violations()] == ["L2"]
     assert real_run("there").violations() == []
+
+
+def returning() -> Trace:
+    """Bob has the first of alice's messages, leaves and joins again; she sends three more meanwhile."""
+    trace = living_pair()
+    trace.send(1, "alice", 1)
+    trace.deliver(1, "alice", "alice", 1)
+    trace.deliver(1, "bob", "alice", 1)
+    trace.return_to(2, "bob")
+    for number in (2, 3, 4):
+        trace.send(2.5, "alice", number)
+        trace.deliver(2.5, "alice", "alice", number)
+    return trace
+
+
+def ended(trace: Trace) -> Trace:
+    trace.membership(10, "alice", "END")
+    trace.membership(10, "bob", "END")
+    return trace
+
+
+def test_o2_and_l2_a_return_to_the_group_is_no_gap() -> None:
+    trace = returning()
+    trace.view(3, "bob", "b2")
+    trace.view(4, "bob", "b3", alice=4)
+    trace.deliver(5, "bob", "alice", 4)
+    assert ended(trace).violations() == []
+
+
+def test_o2_and_l2_a_spell_does_not_reach_across_an_absence() -> None:
+    """Also when the first view after it has the same source as the last one before."""
+    trace = returning()
+    trace.view(3, "bob", "b2", alice=4)
+    trace.deliver(5, "bob", "alice", 4)
+    assert ended(trace).violations() == []
+
+
+def test_o2_and_l2_own_messages_that_were_not_delivered_before_leaving_are_skipped() -> None:
+    trace = living_pair()
+    for number in (1, 2, 3):
+        trace.send(1, "alice", number)
+        trace.deliver(1, "bob", "alice", number)
+    trace.deliver(1, "alice", "alice", 1)
+    trace.return_to(2, "alice")
+    trace.view(3, "alice", "a2", alice=4)
+    trace.send(4, "alice", 4)
+    trace.deliver(4, "alice", "alice", 4)
+    trace.deliver(4, "bob", "alice", 4)
+    assert ended(trace).violations() == []
+
+
+def test_l2_a_message_missed_after_a_return_is_missed() -> None:
+    trace = returning()
+    trace.view(3, "bob", "b2")
+    trace.view(4, "bob", "b3", alice=3)
+    trace.deliver(5, "bob", "alice", 3)
+    text = "alice~1f/4 was never delivered, nor 0 more of its source."
+    assert ended(trace).violations() == [bob("L2", 9, "alice~1f/4", text)]
+
+
+def test_o2_a_message_skipped_after_a_return_is_a_gap() -> None:
+    trace = returning()
+    trace.view(3, "bob", "b2", alice=2)
+    trace.deliver(5, "bob", "alice", 2)
+    trace.deliver(5, "bob", "alice", 4)
+    assert trace.violations() == [bob("O2", 8, "alice~1f/4", "alice~1f/4 was delivered where number 3 was due.")]
+
+
+def test_l2_who_returned_and_wants_a_living_source_has_it_in_the_last_view() -> None:
+    trace = returning()
+    trace.view(3, "bob", "b2")
+    trace.fault(4, "heal", "begin")
+    text = "alice~1f lives and sends, but is not in the last view."
+    assert ended(trace).violations() == [bob("L2", 7, None, text)]
+
+
+def test_l2_asks_nothing_of_who_returned_and_left_for_good() -> None:
+    trace = returning()
+    trace.view(3, "bob", "b2", alice=2)
+    trace.membership(4, "bob", "LEAVE", "market")
+    trace.fault(5, "heal", "begin")
+    assert ended(trace).violations() == []
+
+
+def test_o2_nothing_is_delivered_between_a_return_and_its_first_view() -> None:
+    trace = returning()
+    trace.deliver(4, "bob", "alice", 2, view="b")
+    text = "alice~1f/2 was delivered though its source is not in the view."
+    assert trace.violations() == [bob("O2", 6, "alice~1f/2", text)]
+
+
+def test_d2_and_o1_hold_across_an_absence() -> None:
+    trace = returning()
+    trace.view(3, "bob", "b2", alice=1)
+    trace.deliver(4, "bob", "alice", 1)
+    assert trace.violations() == [
+        bob("D2", 7, "alice~1f/1", "alice~1f/1 was delivered before."),
+        bob("O1", 7, "alice~1f/1", "alice~1f/1 was delivered after number 1."),
+    ]
 
 
 def outsider(reason: str = "all", healed: bool = True, *cut_off: str) -> Trace:

@@ -56,6 +56,7 @@ def test_valid_traces_hold_what_the_properties_speak_of() -> None:
         )
         seen["two faults"] += sum(row.kind == "FAULT" for row in rows) > 4
         seen["repeats"] += _repeats(rows)
+        seen.update(_of_later_stretches(rows))
     rare = [
         "CRASH",
         "LEAVE",
@@ -70,8 +71,56 @@ def test_valid_traces_hold_what_the_properties_speak_of() -> None:
         "two faults",
     ]
     common = ["DELIVER RSO", "SEND RSO", "SEND UU", "DELIVER UU", "ACTIVATE", "GRANT", "END", "fragments", "late start"]
-    assert [word for word in [*rare, "cap", "own delivery", "repeats"] if seen[word] < 10] == []
+    again = ["JOIN again", "VIEW again", "SEND again", "DELIVER again", "own skipped", "served otherwise"]
+    assert [word for word in [*rare, *again, "cap", "own delivery", "repeats"] if seen[word] < 10] == []
     assert [word for word in common if seen[word] < 200] == []
+
+
+def _of_later_stretches(rows: list[AnyRow]) -> Counter[str]:
+    """What happens after a process joined a group again in the same life."""
+    seen: Counter[str] = Counter()
+    for row in rows:
+        if row.stretch > 1:
+            seen[f"{row.kind} again"] += 1
+            if row.kind == "JOIN":
+                before = [other for other in rows if _member(other) == _member(row) and other.position < row.position]
+                seen["served otherwise"] += before[-1].service != row.service
+                sent = {other.number for other in before if isinstance(other, SendRow)}
+                got = {
+                    other.number
+                    for other in before
+                    if isinstance(other, DeliverRow) and (other.source, other.source_incarnation) == _member(row)[1:]
+                }
+                seen["own skipped"] += row.service == "RSO" and not sent <= got
+    return seen
+
+
+def _member(row: AnyRow) -> tuple[str, str, int]:
+    return row.group, row.process, row.incarnation
+
+
+def test_a_process_that_joins_again_repeats_no_identifier_and_begins_alone() -> None:
+    returns = 0
+    for seed in range(300):
+        rows = sampled(seed)
+        for join in [row for row in rows if row.kind == "JOIN" and row.stretch > 1]:
+            returns += 1
+            mine = [row for row in rows if _member(row) == _member(join)]
+            before = [row for row in mine if row.position < join.position]
+            after = [row for row in mine if row.position > join.position]
+            assert before[-1].kind == "LEAVE"
+            assert before[-1].stretch == join.stretch - 1
+            sent = [row for row in mine if isinstance(row, SendRow)]
+            assert [row.number for row in sent] == list(range(1, len(sent) + 1))
+            assert [row.sequence for row in sent] == sorted({row.sequence for row in sent})
+            views = [row for row in mine if isinstance(row, ViewRow)]
+            assert len({row.view for row in views}) == len(views)
+            if join.service == "RSO":
+                first = after[0]
+                assert isinstance(first, ViewRow)
+                assert first.previous is None
+                assert [start.source for start in first.start] in ([], [join.process])
+    assert returns > 30
 
 
 def _repeats(rows: list[AnyRow]) -> bool:

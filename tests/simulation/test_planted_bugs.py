@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.simulation.planted_bugs import PLANTED, PlantedBug
 from tests.simulation.worlds import SITUATIONS, run_world, situation
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -50,9 +51,12 @@ def test_a_range_of_latencies_gives_each_pair_its_own() -> None:
     assert all(MILLISECOND <= delay <= 50 * MILLISECOND for delay in delays)
 
 
-@pytest.mark.parametrize(("name", "counter"), [("loss", "lost"), ("duplicate", "duplicated"), ("corrupt", "corrupted")])
-def test_rates_are_met(name: str, counter: str) -> None:
-    network = links(Network(**{name: 0.2}))
+@pytest.mark.parametrize(
+    ("plan", "counter"),
+    [(Network(loss=0.2), "lost"), (Network(duplicate=0.2), "duplicated"), (Network(corrupt=0.2), "corrupted")],
+)
+def test_rates_are_met(plan: Network, counter: str) -> None:
+    network = links(plan)
     arrivals = send(network)
     assert 0.15 * PACKETS < network.counters[counter] < 0.25 * PACKETS
     assert len(arrivals) == PACKETS - network.counters["lost"] + network.counters["duplicated"]
@@ -62,7 +66,7 @@ def test_bursts_lose_packets_in_a_row() -> None:
     arrivals = send(links(Network(burst=Burst(every=SECOND // 2, packets=40))))
     came = {int.from_bytes(arrival.data[-4:], "big") for arrival in arrivals}
     lost = sorted(set(range(PACKETS)) - came)
-    runs = [b - a for a, b in zip(lost, lost[1:], strict=False)]
+    runs = [b - a for a, b in pairwise(lost)]
     assert 40 <= len(lost) < PACKETS // 2
     assert Counter(runs).most_common(1)[0] == (1, runs.count(1))
     assert runs.count(1) > len(runs) * 0.9
@@ -78,7 +82,7 @@ def test_reordered_packets_are_overtaken() -> None:
 def test_bandwidth_sends_one_packet_after_another() -> None:
     network = links(Network(bandwidth=1_000_000))
     arrivals = send(network, count=10, gap=0)
-    gaps = {b.at - a.at for a, b in zip(arrivals, arrivals[1:], strict=False)}
+    gaps = {b.at - a.at for a, b in pairwise(arrivals)}
     assert gaps == {(104 + 42) * 8 * SECOND // 1_000_000}
 
 
@@ -95,7 +99,7 @@ def test_a_shared_medium_is_heard_in_one_order() -> None:
         for arrival in network.transmit(0, sender, [m for m in range(3) if m != sender], True, 32, b"x" * 50):
             heard[arrival.receiver].append((arrival.at, sender))
     for a, b in ((0, 1), (1, 2), (0, 2)):
-        common = {entry for entry in heard[a]} & {entry for entry in heard[b]}
+        common = set(heard[a]) & set(heard[b])
         assert [entry for entry in heard[a] if entry in common] == [entry for entry in heard[b] if entry in common]
         assert len(common) == 5
 

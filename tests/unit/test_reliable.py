@@ -51,46 +51,34 @@ class TicketsMachine(RuleBasedStateMachine):
     def fill(self, sequence: int) -> None:
         assert self.tickets.fill(sequence) == (self.missing.pop(sequence, None) is not None)
 
-    def awaited(self) -> int:
-        return sum(1 for missing in self.missing.values() if missing.tries and missing.due > self.now)
+    def within(self, horizon: int) -> dict[int, Missing]:
+        return {sequence: missing for sequence, missing in self.missing.items() if sequence <= horizon}
 
-    @rule(passed=st.integers(0, 50), most=st.integers(1, 64), budget=st.integers(1, 30))
-    def ask(self, passed: int, most: int, budget: int) -> None:
-        """The lowest that are due, as far as the budget goes, and each later than the time before."""
+    @rule(passed=st.integers(0, 50), most=st.integers(1, 64), horizon=st.integers(0, 75))
+    def ask(self, passed: int, most: int, horizon: int) -> None:
+        """The lowest that are due, as far as the horizon, and each later than the time before."""
         self.now += passed
-        left = budget - self.awaited()
-        ranges, again = self.tickets.ask(self.now, FIRST, LONGEST, most, budget)
+        due = sorted(sequence for sequence, missing in self.within(horizon).items() if missing.due <= self.now)
+        ranges, again = self.tickets.ask(self.now, FIRST, LONGEST, most, horizon)
         asked = [sequence for first, last in ranges for sequence in range(first, last + 1)]
-        due = sorted(sequence for sequence, missing in self.missing.items() if missing.due <= self.now)
         assert len(ranges) <= most
         assert asked == due[: len(asked)]
-        assert len(ranges) == most or len(asked) == max(0, min(left, len(due)))
+        assert len(ranges) == most or len(asked) == len(due)
         assert again == any(self.missing[sequence].tries for sequence in asked)
         for sequence in asked:
             missing = self.missing[sequence]
             missing.due = self.now + min(FIRST * 2**missing.tries, LONGEST)
             missing.tries += 1
-        assert self.awaited() <= max(budget, budget - left)
 
     @invariant()
     def is_the_same(self) -> None:
         assert bool(self.tickets) == bool(self.missing)
-        for budget in (1, 2, 5, 30, 1000):
-            self.is_due_when_it_can_be_asked_for(budget)
         assert all((sequence in self.tickets) == (sequence in self.missing) for sequence in range(72))
-
-
-    def is_due_when_it_can_be_asked_for(self, budget: int) -> None:
-        """Anything, while the budget admits more; else what is awaited. What is due now can be asked for now."""
-        full = self.awaited() >= budget
-        due = [
-            missing.due
-            for missing in self.missing.values()
-            if not full or (missing.tries > 0 and missing.due > self.now)
-        ]
-        assert self.tickets.next_due(self.now, budget) == min(due, default=None)
-        if due and min(due) <= self.now:
-            assert copy.deepcopy(self.tickets).ask(self.now, FIRST, LONGEST, 64, budget)[0]
+        for horizon in (0, 1, 5, 20, 40, 1000):
+            due = min((missing.due for missing in self.within(horizon).values()), default=None)
+            assert self.tickets.next_due(horizon) == due
+            if due is not None and due <= self.now:
+                assert copy.deepcopy(self.tickets).ask(self.now, FIRST, LONGEST, 1, horizon)[0], "woken for nothing"
 
 
 TestTickets = TicketsMachine.TestCase
@@ -101,36 +89,43 @@ def test_a_deadline_that_has_come_is_a_request_that_can_be_sent() -> None:
     tickets = Tickets()
     tickets.open(1, 1, 1)
     tickets.open(2, 2, 0)
-    assert tickets.ask(0, FIRST, LONGEST, 64, 1)[0] == [(2, 2)]
+    assert tickets.ask(0, FIRST, LONGEST, 64, 2)[0] == [(2, 2)]
+    assert tickets.next_due(1) == 1
     assert tickets.ask(10, FIRST, LONGEST, 64, 1)[0] == [(1, 1)]
-    assert tickets.ask(10, FIRST, LONGEST, 64, 1)[0] == [], "2 is overdue, and the budget is used up by 1"
-    assert tickets.next_due(10, 1) == 20
-    assert tickets.next_due(10, 2) == 10
-    assert tickets.ask(20, FIRST, LONGEST, 64, 1)[0] == [(1, 1)]
+    assert tickets.ask(10, FIRST, LONGEST, 64, 1)[0] == [], "2 is overdue, and beyond the horizon"
+    assert tickets.next_due(1) == 20
+    assert tickets.next_due(2) == 10
     assert tickets.fill(1)
-    assert tickets.next_due(20, 1) == 10
-    assert tickets.ask(20, FIRST, LONGEST, 64, 1)[0] == [(2, 2)]
+    assert tickets.next_due(1) is None
+    assert tickets.ask(10, FIRST, LONGEST, 64, 2)[0] == [(2, 2)]
 
 
-def test_time_goes_on_while_repairs_are_overdue_and_the_budget_is_used_up() -> None:
-    """A driver that wakes whenever it is told to makes a bounded number of calls, and asks for everything."""
+def test_time_goes_on_while_repairs_are_overdue_that_there_is_no_room_for() -> None:
+    """A driver that wakes whenever it is told to makes a bounded number of calls, none of them for nothing."""
     tickets = Tickets()
     tickets.open(1, 50, 0)
     now, calls, asked = 0, 0, set[int]()
     while now < 100 * LONGEST:
         calls += 1
-        ranges, _ = tickets.ask(now, FIRST, LONGEST, 64, 2)
-        for first, last in ranges:
-            for sequence in range(first, last + 1):
-                asked.add(sequence)
-                if sequence % 2:
-                    tickets.fill(sequence)
-        due = tickets.next_due(now, 2)
+        ranges, _ = tickets.ask(now, FIRST, LONGEST, 64, 3)
+        assert ranges, "woken for nothing"
+        asked.update(sequence for first, last in ranges for sequence in range(first, last + 1))
+        tickets.fill(2)
+        due = tickets.next_due(3)
         assert due is not None
-        assert due > now or ranges, "woken for nothing"
-        now = max(now, due)
-    assert calls < 500
-    assert asked >= {1, 2, 3}
+        assert due > now
+        now = due
+    assert calls < 110
+    assert asked == {1, 2, 3}
+
+
+def test_a_gap_is_cut_at_the_horizon() -> None:
+    tickets = Tickets()
+    tickets.open(4, 9, 0)
+    assert tickets.ask(0, FIRST, LONGEST, 64, 3)[0] == []
+    assert tickets.ask(0, FIRST, LONGEST, 64, 6)[0] == [(4, 6)]
+    assert tickets.ask(0, FIRST, LONGEST, 64, 8)[0] == [(7, 8)]
+    assert tickets.ask(FIRST, FIRST, LONGEST, 64, 100) == ([(4, 6), (7, 8), (9, 9)], True)
 
 
 def test_requests_come_ever_more_slowly_up_to_the_limit_and_never_stop() -> None:
@@ -138,7 +133,7 @@ def test_requests_come_ever_more_slowly_up_to_the_limit_and_never_stop() -> None
     tickets.open(4, 9, 0)
     times = []
     for _ in range(100):
-        now = tickets.next_due(0, 100)
+        now = tickets.next_due(100)
         assert now is not None
         times.append(now)
         assert tickets.ask(now, FIRST, LONGEST, 64, 100)[0] == [(4, 9)]

@@ -166,7 +166,8 @@ class ReceiveWindowMachine(RuleBasedStateMachine):
         assert self.window.contiguous == self.next_missing() - 1
         assert self.window.waiting == (self.window.next in self.stored)
         assert self.window.highest == max(self.known, default=self.start - 1)
-        assert self.window.room == max(0, LIMIT - DATAGRAM_LIMIT_BYTES - self.window.bytes)
+        in_order = sum(held for sequence, held in self.stored.items() if sequence < self.next_missing())
+        assert self.window.room == max(0, LIMIT - DATAGRAM_LIMIT_BYTES - in_order)
 
 
 TestSendWindow = SendWindowMachine.TestCase
@@ -209,3 +210,16 @@ def test_what_finds_no_room_takes_nobody_elses() -> None:
     assert window.given_up == []
     assert window.offer(message(5, 1000)) is Offer.TAKEN
     assert window.given_up == [9]
+
+
+def test_what_there_is_room_for_is_taken_whatever_came_early() -> None:
+    """The room that a window names is made by giving up what came even earlier."""
+    window = ReceiveWindow(1, LIMIT)
+    early = (LIMIT - DATAGRAM_LIMIT_BYTES) // (1000 + MESSAGE_OVERHEAD_BYTES)
+    for sequence in range(1000, 1000 + early):
+        assert window.offer(message(sequence, 1000)) is Offer.TAKEN
+    fitting = window.room // (1000 + MESSAGE_OVERHEAD_BYTES)
+    assert fitting == early
+    offers = [window.offer(message(sequence, 1000)) for sequence in range(2, 2 + fitting)]
+    assert offers == [Offer.TAKEN] * fitting
+    assert sorted(window.given_up) == list(range(1000, 1000 + early))

@@ -5,5 +5,6 @@ knows who still needs it); `following` is this process as a receiver (`activatio
 `unordered` hands on what comes; `delivery` is what the application gets, and the views.
 """
 
+from unisono.intergroup.context import Context as Context
 from unisono.intergroup.group import IntergroupEngine as IntergroupEngine
 from unisono.intergroup.group import Resumption as Resumption

@@ -19,7 +19,7 @@ from unisono.wire.writing import DatagramWriter
 class Context:
     """One process in one group. The parts change nothing here but the clock and the deadlines."""
 
-    __slots__ = ("_randomness", "clock", "deadlines", "keys", "multicast", "process", "settings", "writer")
+    __slots__ = ("_randomness", "clock", "deadlines", "group", "keys", "multicast", "process", "settings", "writer")
 
     def __init__(
         self,
@@ -33,6 +33,7 @@ class Context:
         keys: KeyAgreement,
     ) -> None:
         self._randomness = randomness
+        self.group = group
         self.process = process
         self.settings = settings
         self.clock = clock

@@ -9,7 +9,6 @@ from enum import Enum, auto
 
 from msgspec import Struct
 
-from unisono.clock import LamportClock
 from unisono.engine import (
     Address,
     Effect,
@@ -20,7 +19,6 @@ from unisono.engine import (
     Leave,
     LeaveAddress,
     PacketReceived,
-    Randomness,
     Send,
 )
 from unisono.events import Left, SendAccepted, SendRefused, ViewReason
@@ -35,8 +33,7 @@ from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
 from unisono.intergroup.unordered import Unordered
 from unisono.reliable.step import Place, Step
-from unisono.sealing import KeyAgreement, Seal
-from unisono.settings import SERVICE_CODES, Settings
+from unisono.settings import SERVICE_CODES
 from unisono.trace.schema import MembershipRow
 from unisono.wire.messages import (
     ActivationGrant,
@@ -85,20 +82,10 @@ class IntergroupEngine:
         "_unordered",
     )
 
-    def __init__(
-        self,
-        group: str,
-        realm: str,
-        process: ProcessId,
-        settings: Settings,
-        clock: LamportClock,
-        randomness: Randomness,
-        seal: Seal,
-        keys: KeyAgreement,
-        resumption: Resumption,
-    ) -> None:
-        self._context = context = Context(group, realm, process, settings, clock, randomness, seal, keys)
-        self._place = Place(group, SERVICE_CODES[settings.service], resumption.stretch + 1, settings.trace)
+    def __init__(self, context: Context, resumption: Resumption) -> None:
+        process, settings, clock = context.process, context.settings, context.clock
+        self._context = context
+        self._place = Place(context.group, SERVICE_CODES[settings.service], resumption.stretch + 1, settings.trace)
         # A returning process skips a sequence number, so that its first keep-alive stands above its farewell.
         last_sequence = resumption.sequence + 1 if resumption.sequence else 0
         self._sending = Sending(context, last_sequence, resumption.number)

@@ -11,7 +11,6 @@ from unisono.identity import ProcessId
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
 from unisono.wire.messages import DataMessage
 
-
 Key = tuple[ProcessId, int, int]
 """A message by its source, its first sequence and how many fragments it says it has."""
 

@@ -9,7 +9,6 @@ from enum import Enum, auto
 from unisono.wire.layout import DATAGRAM_LIMIT_BYTES
 from unisono.wire.messages import DataMessage, Range
 
-
 MESSAGE_OVERHEAD_BYTES = 64
 """What a kept message counts for beside its payload, so that empty messages are bounded too."""
 
@@ -132,7 +131,7 @@ class ReceiveWindow:
         return Offer.TAKEN
 
     def _make_room(self, room: int, sequence: int) -> bool:
-        """Give up what comes later than `sequence`, the latest first, until no more than `room` is taken; or nothing."""
+        """Give up what comes later than `sequence`, the latest first, down to `room`; or nothing at all."""
         doomed: list[int] = []
         left = self.bytes
         for latest in sorted((stored for stored in self._stored if stored > sequence), reverse=True):

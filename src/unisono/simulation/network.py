@@ -1,6 +1,6 @@
 """The simulated network: delays, loses, duplicates, reorders and damages datagrams, and splits the group.
 
-All choices come from named generators, one for each ordered pair of members, so a seed and a commit replay a run exactly.
+All choices come from named generators, one for each ordered pair of members: a seed and a commit replay a run exactly.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Network:
         return arrivals
 
     def take_in(self, now: int, receiver: int, size: int) -> int | None:
-        """When a receiver's line has brought a datagram in; None when its queue is full. A shared medium needs no line."""
+        """When a receiver's line has brought a datagram in; None when its queue is full. A shared medium has none."""
         return now if self._plan.shared else self._carry(now, self._lines_in[receiver], size)
 
     def _leave(self, now: int, sender: int, size: int) -> int | None:

@@ -129,7 +129,7 @@ class FaultRow(Row, kw_only=True, tag="fault"):
     """FAULT: ground truth written by whoever makes the faults; `edge` says whether it begins or ends.
 
     `members` are the processes that it takes away from the rest of the group; a fault that only disturbs (loss,
-    delay) has none. The kinds `load` (a workload runs) and `heal` (all faults but the lasting ones ended) are such truth too.
+    delay) has none. `load` (a workload runs) and `heal` (all faults but the lasting ones ended) are such truths too.
     """
 
     fault: str

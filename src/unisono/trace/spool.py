@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from unisono.errors import TraceError
-from unisono.wire.frames import FRAME_LIMIT_BYTES, LENGTH_BYTES, Ending, FrameReader, frame, read_frames
 from unisono.trace.schema import SCHEMA_VERSION, AnyRow
+from unisono.wire.frames import FRAME_LIMIT_BYTES, LENGTH_BYTES, Ending, FrameReader, frame, read_frames
 
 MAGIC = b"unisono spool\n"
 BATCH_ROWS = 10_000
