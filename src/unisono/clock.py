@@ -6,7 +6,7 @@ clock that jumped cannot drag every other clock with it; the peer's own messages
 
 from __future__ import annotations
 
-WALL_LIMIT = 1 << 61
+WALL_LIMIT = (1 << 62) - (1 << 56)
 """A wall clock beyond this is read as this, so that there is always room to tick on."""
 TIMESTAMP_LIMIT = (1 << 62) - 1
 """No timestamp is above this."""

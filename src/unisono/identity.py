@@ -60,7 +60,8 @@ def new_incarnation(wall: int, entropy: bytes, last: int) -> int:
     """A 63-bit incarnation, above `last` where the disk remembered one.
 
     The high bits are the wall clock in milliseconds (or the last one used, plus one), the low bits are
-    entropy: a process that lost its disk and woke with its clock set back still does not repeat itself.
+    entropy: a process that lost its disk and woke with its clock set back still does not repeat itself. At the end of
+    the range, in the year 2109, incarnations still differ but no longer grow.
     """
     assert len(entropy) >= 4, "an incarnation needs four bytes of entropy"
     milliseconds = min(max(wall, 0) // _NANOSECONDS_PER_MILLISECOND, _MILLISECONDS_LIMIT)

@@ -17,8 +17,6 @@ from unisono.trace.schema import AnyRow
 
 SEEDS = 50
 LEAST_APPLIED = 10
-NOT_YET = {"wrong_start": "damages take the spells of a process before and after an absence for one"}
-"""Damages that are not always damage, and why."""
 
 
 @cache
@@ -46,9 +44,7 @@ def assert_agreement(rows: list[AnyRow]) -> set[str]:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_damage_is_named(name: str, request: pytest.FixtureRequest) -> None:
-    if name in NOT_YET:
-        request.applymarker(pytest.mark.xfail(reason=NOT_YET[name], strict=False))
+def test_damage_is_named(name: str) -> None:
     applied = 0
     for seed in range(SEEDS):
         rows = DAMAGES[name].apply(list(sampled(seed)), Random(seed))

@@ -10,16 +10,10 @@ import pytest
 from tests.scenarios.harness import Interpreter, Misspelt, ScenarioText
 
 FILES = sorted(Path(__file__).parent.glob("*.txt"))
-NOT_YET = {
-    "own_application_resumes": "the time that its own application held the window counts against the receivers",
-}
-"""Scenarios that say what should happen, and why it does not."""
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_scenario(path: Path, request: pytest.FixtureRequest) -> None:
-    if path.stem in NOT_YET:
-        request.applymarker(pytest.mark.xfail(reason=NOT_YET[path.stem], strict=False))
+def test_scenario(path: Path) -> None:
     scenario = ScenarioText(path)
     outputs = scenario.play()
     if os.environ.get("UNISONO_REWRITE") == "1":

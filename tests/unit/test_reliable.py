@@ -275,7 +275,6 @@ def test_tiny_fragments_are_bounded_too() -> None:
     assert assembly.given_up == 999 - 10
 
 
-@pytest.mark.xfail(reason="the overhead of its fragments counts against the limit of the message", strict=False)
 def test_a_message_as_large_as_allowed_is_put_together_from_anywhere() -> None:
     parts = [bytes(1250)] * 8
     assembly = ScatteredAssembly(len(b"".join(parts)))
@@ -284,7 +283,6 @@ def test_a_message_as_large_as_allowed_is_put_together_from_anywhere() -> None:
     assert whole.payload == b"".join(parts)
 
 
-@pytest.mark.xfail(reason="a fragment that is larger than the limit is kept all the same", strict=False)
 def test_a_fragment_larger_than_the_limit_is_not_kept() -> None:
     assembly = ScatteredAssembly(100)
     assert assembly.add(A, DataMessage(1, 1, 1, FRAGMENT, 0, 2, bytes(1000)), 0) is None

@@ -16,9 +16,9 @@ import pytest
 from tests.unit.trace_samples import sample_rows
 from unisono.errors import TraceError
 from unisono.trace import spool as spool_module
-from unisono.wire.frames import Ending, frame
 from unisono.trace.schema import SCHEMA_VERSION, AnyRow
 from unisono.trace.spool import MAGIC, SpoolHeader, SpoolWriter, read_spool
+from unisono.wire.frames import Ending, frame
 
 
 def write_batches(path: Path, batches: list[list[AnyRow]]) -> list[int]:

@@ -228,13 +228,13 @@ class Following:
 
         Says whether one had been missing, and whether one found no room.
         """
-        due = self._request_due(step)
+        due, later = self._request_due(step), step.now + self._context.settings.request_limit
         if stream.on_announced(packet.messages[0].sequence - 1, due):
             step.mark("gap")
         filled = False
         full = False
         for message in packet.messages:
-            offer, missing = stream.on_message(message, due)
+            offer, missing = stream.on_message(message, due, later)
             filled = filled or (missing and offer is Offer.TAKEN)
             full = full or offer is Offer.FULL
         if full:

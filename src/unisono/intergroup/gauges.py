@@ -17,16 +17,17 @@ def record_gauges(
 ) -> None:
     """Write the high-water marks and begin new ones."""
     streams = following.streams.values()
+    message_cap = settings.message_limit_bytes + MESSAGE_OVERHEAD_BYTES
     assembled = max((stream.assembly.high_water for stream in streams), default=0)
     for name, value, cap in (
         ("unstable bytes", sending.window.high_water, settings.window_bytes),
-        ("send queue bytes", sending.queue_high_water, _queue_cap(settings)),
+        ("send queue bytes", sending.queue_high_water, max(settings.send_queue_bytes, message_cap)),
         (
             "receive buffer bytes",
             max((stream.window.high_water for stream in streams), default=0),
             settings.receive_buffer_bytes,
         ),
-        ("reassembly bytes", max(assembled, unordered.scattered.high_water), settings.message_limit_bytes),
+        ("reassembly bytes", max(assembled, unordered.scattered.high_water), message_cap),
         ("untaken messages", delivery.untaken_high_water, settings.event_limit),
     ):
         step.record(GaugeRow(kind="GAUGE", name=name, value=value, cap=cap))
@@ -37,8 +38,3 @@ def record_gauges(
     for stream in streams:
         stream.window.high_water = stream.window.bytes
         stream.assembly.high_water = stream.assembly.bytes
-
-
-def _queue_cap(settings: Settings) -> int:
-    """One message may wait however small the queue."""
-    return max(settings.send_queue_bytes, settings.message_limit_bytes + MESSAGE_OVERHEAD_BYTES)

@@ -123,6 +123,11 @@ class Sending:
             self.blocked_since = step.now
             step.mark("window-full")
 
+    def note_moved(self, step: Step) -> None:
+        """The window admits something: whoever holds it back from now on has not done so before."""
+        if self.blocked_since is not None:
+            self.blocked_since = step.now
+
     def flush(self, step: Step) -> list[OwnMessage]:
         """Send what the window admits; what this process itself is to deliver of it."""
         own: list[OwnMessage] = []

@@ -49,6 +49,7 @@ class Speaking:
         sending = self.sending
         self._release(step)
         while sending.waiting and sending.has_room:
+            sending.note_moved(step)
             own = sending.flush(step)
             if not self.leaving and (self._context.settings.service == "unordered" or self._listens_to_itself):
                 self._delivery.own_messages(step, own)
@@ -135,7 +136,9 @@ class Speaking:
         for receiver in self.audience.silent(step.now, patience):
             self._leave_behind(step, receiver, "left-behind-silent")
         blocked_since = self.sending.blocked_since
-        if blocked_since is not None and self._delivery.oldest_own is None:
+        if blocked_since is not None and self._delivery.oldest_own is not None:
+            self.sending.blocked_since = step.now  # the own application holds the window, and nobody else is to blame
+        elif blocked_since is not None:
             last_sent = self.sending.last_sequence
             for receiver in self.audience.holding_back(step.now, patience, blocked_since, last_sent):
                 self._leave_behind(step, receiver, "left-behind-slow")

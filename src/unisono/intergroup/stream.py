@@ -72,14 +72,18 @@ class Stream:
         """The last sequence for which there is room, whatever comes before it; nothing later is asked for."""
         return self.window.contiguous + min(self.window.room // self._datagram_bytes, HORIZON_LIMIT)
 
-    def on_message(self, message: DataMessage, retry: int) -> tuple[Offer, bool]:
-        """What became of a message, and whether it had been missing; what finds no room is asked for again."""
+    def on_message(self, message: DataMessage, retry: int, later: int) -> tuple[Offer, bool]:
+        """What became of a message, and whether it had been missing.
+
+        What finds no room is asked for again; if it had been asked for already, there is less room than it seemed, and
+        it waits until later.
+        """
         sequence = message.sequence
         self.window.announce(sequence)
         missing = self.tickets.fill(sequence)
         offer = self.window.offer(message)
         if offer is Offer.FULL:
-            self.tickets.open(sequence, sequence, retry)
+            self.tickets.open(sequence, sequence, later if missing else retry)
         elif offer is Offer.TAKEN:
             self.unreported_bytes += len(message.payload)
         while self.window.given_up:

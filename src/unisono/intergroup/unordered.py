@@ -7,6 +7,7 @@ from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.reasons import Reason
 from unisono.reliable.fragments import ScatteredAssembly
 from unisono.reliable.step import Step
+from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
 from unisono.wire.messages import FRAGMENT, LEAVE, DataMessage, DataPacket
 
 
@@ -15,9 +16,9 @@ class Unordered:
 
     __slots__ = ("_delivery", "scattered")
 
-    def __init__(self, delivery: Delivery, assembly_limit: int) -> None:
+    def __init__(self, delivery: Delivery, message_limit: int) -> None:
         self._delivery = delivery
-        self.scattered = ScatteredAssembly(assembly_limit)
+        self.scattered = ScatteredAssembly(message_limit + MESSAGE_OVERHEAD_BYTES)
 
     def on_data(self, step: Step, packet: DataPacket) -> None:
         for message in packet.messages:

@@ -64,7 +64,10 @@ class Unfinished:
 
 
 class ScatteredAssembly:
-    """Puts together fragments that come in any order, or never; what is oldest makes room for what is new."""
+    """Puts together fragments that come in any order, or never; what is oldest makes room for what is new.
+
+    Small fragments count for more than they hold, so that many of them are bounded too.
+    """
 
     __slots__ = ("_limit", "_unfinished", "bytes", "given_up", "high_water")
 
@@ -78,7 +81,10 @@ class ScatteredAssembly:
     def add(self, source: ProcessId, fragment: DataMessage, now: int) -> DataMessage | None:
         """The whole message, under its last fragment's sequence and timestamp, once every fragment is in."""
         key = (source, fragment.sequence - fragment.index, fragment.count)
-        size = len(fragment.payload) + MESSAGE_OVERHEAD_BYTES
+        size = max(len(fragment.payload), MESSAGE_OVERHEAD_BYTES)
+        if size > self._limit:
+            self.given_up += 1
+            return None
         unfinished = self._unfinished.get(key)
         if unfinished is not None and fragment.index in unfinished.parts:
             return None

@@ -31,7 +31,9 @@ def spells_of(rows: Rows) -> list[Spell]:
         if row.service != ORDERED:
             continue
         member = (row.group, row.process, row.incarnation)
-        if isinstance(row, ViewRow):
+        if row.kind == "JOIN":
+            views.pop(member, None)
+        elif isinstance(row, ViewRow):
             before, views[member] = views.get(member, {}), {}
             for start in row.start:
                 source = (start.source, start.incarnation)
