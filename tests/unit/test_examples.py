@@ -40,7 +40,7 @@ def test_the_picture_is_up_to_date(tmp_path: Path) -> None:
         "import sys; sys.path.insert(0, 'docs'); from draw_timeline import draw, main; print(draw(main()), end='')"
     )
     drawn = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert drawn.endswith(picture.read_text())
+    assert drawn.endswith(picture.read_text()), "run make docs"
 
 
 def test_every_page_that_the_readme_names_is_there() -> None:

@@ -14,6 +14,7 @@ from unisono.events import Message, View, ViewReason
 from unisono.identity import ProcessId, StartPoint, ViewId
 from unisono.intergroup.sending import OwnMessage
 from unisono.reliable.step import Place, Step
+from unisono.wire.messages import DataMessage
 
 
 class Delivery:
@@ -51,6 +52,11 @@ class Delivery:
         return self.untaken < self._event_limit
 
     @property
+    def room(self) -> int:
+        """How many messages the application may still leave untaken."""
+        return self._event_limit - self.untaken
+
+    @property
     def oldest_own(self) -> OwnMessage | None:
         """The oldest message of this process that its own application has not got yet."""
         return self._own[0] if self._own else None
@@ -63,6 +69,20 @@ class Delivery:
         step.deliver(Message(source, sequence, number, timestamp, data, view, self._index))
         self._index += 1
         self.untaken += 1
+        self.untaken_high_water = max(self.untaken_high_water, self.untaken)
+
+    def messages(self, step: Step, source: ProcessId, run: Sequence[DataMessage]) -> None:
+        """Hand over a run of whole messages for which there is room."""
+        view = self.view.id if self.view else None
+        index = self._index
+        step.deliver_all(
+            [
+                Message(source, message.sequence, message.number, message.timestamp, message.payload, view, place)
+                for place, message in enumerate(run, index)
+            ]
+        )
+        self._index = index + len(run)
+        self.untaken += len(run)
         self.untaken_high_water = max(self.untaken_high_water, self.untaken)
 
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:

@@ -228,6 +228,10 @@ class Following:
 
         Says whether one had been missing, and whether one found no room.
         """
+        if self._delivery.room >= len(packet.messages) and stream.pass_through(packet.messages):
+            self._delivery.messages(step, stream.source, packet.messages)
+            self._schedule_report(step, stream)
+            return False, False
         due, later = self._request_due(step), step.now + self._context.settings.request_limit
         if stream.on_announced(packet.messages[0].sequence - 1, due):
             step.mark("gap")

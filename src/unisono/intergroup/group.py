@@ -177,10 +177,10 @@ class IntergroupEngine:
 
     def _on_taken(self, step: Step, fact: EventsTaken) -> None:
         self._delivery.on_taken(fact.count)
-        self._delivery.own_messages(step, ())
-        self._following.drain(step)
-        if self._phase is not Phase.OUTSIDE:
+        if self._delivery.oldest_own is not None:
+            self._delivery.own_messages(step, ())
             self._speaking.advance(step)
+        self._following.drain(step)
 
     def _on_packet(self, step: Step, fact: PacketReceived) -> None:
         packet = fact.packet

@@ -163,29 +163,33 @@ class Sending:
     def _next_batch(self, step: Step, own: list[OwnMessage], tickets: list[int]) -> list[DataMessage]:
         """The messages of one datagram, taken from the queue."""
         batch: list[DataMessage] = []
+        queue, tick, wall = self._queue, self._context.clock.tick, step.wall
         left = self._writer.data_room
-        while self._queue and len(batch) < COUNT_LIMIT:
-            head = self._queue[0]
-            count = self._fragments(head)
-            index = head.sent_fragments
-            if count == 1:
-                flags, payload, size = head.flags, head.payload, MESSAGE_HEAD.size
+        whole_limit = left - MESSAGE_HEAD.size
+        while queue and len(batch) < COUNT_LIMIT:
+            head = queue[0]
+            payload = head.payload
+            if len(payload) <= whole_limit:
+                size = MESSAGE_HEAD.size + len(payload)
+                if size > left:
+                    break
+                flags, index, count = head.flags, 0, 1
             else:
+                flags, index, count = FRAGMENT, head.sent_fragments, self._fragments(head)
                 begin = index * self._writer.fragment_room
-                payload = head.payload[begin : begin + self._writer.fragment_room]
-                flags, size = FRAGMENT, MESSAGE_HEAD.size + FRAGMENT_HEAD.size
-            size += len(payload)
-            if size > left:
-                break
+                payload = payload[begin : begin + self._writer.fragment_room]
+                size = MESSAGE_HEAD.size + FRAGMENT_HEAD.size + len(payload)
+                if size > left:
+                    break
+                head.sent_fragments += 1
             left -= size
             self.last_sequence += 1
-            timestamp = self._context.clock.tick(step.wall)
+            timestamp = tick(wall)
             batch.append(DataMessage(self.last_sequence, self.last_number + 1, timestamp, flags, index, count, payload))
-            head.sent_fragments += 1
-            if head.sent_fragments == count:
-                self._queue.popleft()
-                self.queued_bytes -= _weight((head.payload,)) if not head.flags & LEAVE else 0
-                if not head.flags & LEAVE:
+            if index + 1 == count:
+                queue.popleft()
+                if head.flags != LEAVE:
+                    self.queued_bytes -= len(head.payload) + MESSAGE_OVERHEAD_BYTES
                     own.append(self._complete(step, head.payload, timestamp))
                 if head.ticket is not None:
                     tickets.append(head.ticket)
@@ -194,16 +198,17 @@ class Sending:
     def _complete(self, step: Step, payload: bytes, timestamp: int) -> OwnMessage:
         """The last piece of a message takes its place in a datagram: now it is sent."""
         self.last_number += 1
-        step.record(
-            SendRow(
-                kind="SEND",
-                sequence=self.last_sequence,
-                number=self.last_number,
-                timestamp=timestamp,
-                size=len(payload),
-                body=body_hash(payload),
+        if step.tracing:
+            step.record(
+                SendRow(
+                    kind="SEND",
+                    sequence=self.last_sequence,
+                    number=self.last_number,
+                    timestamp=timestamp,
+                    size=len(payload),
+                    body=body_hash(payload),
+                )
             )
-        )
         return OwnMessage(self.last_sequence, self.last_number, timestamp, payload)
 
 

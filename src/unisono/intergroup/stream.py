@@ -91,6 +91,16 @@ class Stream:
             self.tickets.open(lost, lost, retry)
         return offer, missing
 
+    def pass_through(self, messages: list[DataMessage]) -> bool:
+        """Let whole messages through that are next, without keeping them; False if they have to be kept."""
+        if any(message.flags for message in messages):
+            return False
+        if not self.window.pass_through(messages[0].sequence, messages[-1].sequence):
+            return False
+        self.next_number = messages[-1].number + 1
+        self.unreported_bytes += sum(len(message.payload) for message in messages)
+        return True
+
     def next_message(self) -> DataMessage | None:
         """Take the next message in order."""
         message = self.window.take()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from unisono.engine import Address, Deliver, Effect, Note, Record, SendDatagram
 from unisono.events import Event
 from unisono.trace.schema import AnyRow, GaugeRow
@@ -32,6 +34,11 @@ class Step:
         self._effects: list[Effect] = []
         self._events: list[Event] = []
 
+    @property
+    def tracing(self) -> bool:
+        """Whether rows are written: off, what is recorded need not be made."""
+        return self._place.tracing
+
     def effect(self, effect: Effect) -> None:
         self._effects.append(effect)
 
@@ -40,6 +47,9 @@ class Step:
 
     def deliver(self, event: Event) -> None:
         self._events.append(event)
+
+    def deliver_all(self, events: Sequence[Event]) -> None:
+        self._events.extend(events)
 
     def note(self, reason: str) -> None:
         self._effects.append(Note(reason))

@@ -113,6 +113,14 @@ class ReceiveWindow:
         self.highest = sequence
         return unknown
 
+    def pass_through(self, first: int, last: int) -> bool:
+        """Let a run through that is next while nothing waits and nothing is missing; False if it is not so."""
+        if first != self.next or self._stored or self.highest != first - 1:
+            return False
+        self.next = last + 1
+        self.contiguous = self.highest = last
+        return True
+
     def offer(self, message: DataMessage) -> Offer:
         """Keep a message for its turn."""
         sequence = message.sequence

@@ -37,7 +37,6 @@ from unisono.wire.messages import (
 from unisono.wire.refusals import Refusal, Refused
 
 _DECODERS = {kind.code: msgspec.msgpack.Decoder(kind) for kind in CONTROL_TYPES}
-_KNOWN_FLAGS = FRAGMENT | LEAVE
 
 
 def read_datagram(data: bytes, seal: Seal) -> Packet | Refusal:
@@ -102,31 +101,44 @@ def _data_messages(plain: bytes, offset: int) -> list[DataMessage]:
     if not 0 < base <= TIMESTAMP_LIMIT:
         raise Refused(Refusal.TIMESTAMP)
     offset += DATA_HEAD.size
-    messages = []
+    messages: list[DataMessage] = []
+    add, unpack, head, end = messages.append, MESSAGE_HEAD.unpack_from, MESSAGE_HEAD.size, len(plain)
     timestamp = base
     for sequence in range(first, first + count):
-        flags, delta, length = _unpack(MESSAGE_HEAD, plain, offset)
-        offset += MESSAGE_HEAD.size
-        if flags & ~_KNOWN_FLAGS or flags == _KNOWN_FLAGS:
-            raise Refused(Refusal.FLAGS)
-        timestamp += delta
-        if timestamp > TIMESTAMP_LIMIT or (delta == 0) != (sequence == first):
-            raise Refused(Refusal.TIMESTAMP)
-        index, parts = 0, 1
-        if flags & FRAGMENT:
-            index, parts = _unpack(FRAGMENT_HEAD, plain, offset)
-            offset += FRAGMENT_HEAD.size
-            if parts < 2 or index >= parts or index >= sequence or not length:
-                raise Refused(Refusal.FRAGMENT)
-        if offset + length > len(plain):
+        if offset + head > end:
             raise Refused(Refusal.LENGTH)
-        messages.append(DataMessage(sequence, number, timestamp, flags, index, parts, plain[offset : offset + length]))
+        flags, delta, length = unpack(plain, offset)
+        offset += head
+        timestamp += delta
+        if (delta == 0) != (sequence == first) or timestamp > TIMESTAMP_LIMIT:
+            raise Refused(Refusal.TIMESTAMP)
+        if flags:
+            index, parts = _fragment(plain, offset, flags, sequence, length)
+            if parts > 1:
+                offset += FRAGMENT_HEAD.size
+        else:
+            index, parts = 0, 1
+        if offset + length > end:
+            raise Refused(Refusal.LENGTH)
+        add(DataMessage(sequence, number, timestamp, flags, index, parts, plain[offset : offset + length]))
         offset += length
         if index + 1 == parts and not flags & LEAVE:
             number += 1
     if offset != len(plain):
         raise Refused(Refusal.TRAILING)
     return messages
+
+
+def _fragment(plain: bytes, offset: int, flags: int, sequence: int, length: int) -> tuple[int, int]:
+    """Which part of how many a message with flags is."""
+    if flags not in (FRAGMENT, LEAVE):
+        raise Refused(Refusal.FLAGS)
+    if flags == LEAVE:
+        return 0, 1
+    index, parts = _unpack(FRAGMENT_HEAD, plain, offset)
+    if parts < 2 or index >= parts or index >= sequence or not length:
+        raise Refused(Refusal.FRAGMENT)
+    return index, parts
 
 
 def _control_messages(plain: bytes, offset: int) -> tuple[list[ControlMessage], tuple[str, ...]]:
