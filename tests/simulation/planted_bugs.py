@@ -58,7 +58,7 @@ def keep_alive_past_gap(patch: pytest.MonkeyPatch) -> None:
         original(self, step, source, address, message)
         stream = self.streams.get(source)
         if stream is not None and message.sequence >= stream.window.next:
-            stream.window.next = message.sequence + 1
+            stream.window = ReceiveWindow(message.sequence + 1, stream.window.limit)
 
     patch.setattr(Following, "on_keep_alive", on_keep_alive)
 
@@ -113,12 +113,14 @@ def request_not_repeated(patch: pytest.MonkeyPatch) -> None:
 
 @_bug("messages are delivered as they come, not in order", "loss", "O1", "O2")
 def out_of_order(patch: pytest.MonkeyPatch) -> None:
+    original = ReceiveWindow.take
+
     def take(self: ReceiveWindow) -> DataMessage | None:
-        if not self._stored:
-            return None
-        message = self._stored.pop(next(iter(self._stored)))
-        self.next = max(self.next, message.sequence + 1)
-        self.bytes -= len(message.payload)
+        message = original(self)
+        if message is None and self._early:
+            sequence = self._early_order.pop()
+            message = self._early.pop(sequence)
+            self.next = self.contiguous = sequence + 1
         return message
 
     patch.setattr(ReceiveWindow, "take", take)

@@ -27,7 +27,6 @@ from unisono.wire.messages import (
     KeepAlive,
     LeftBehindNotice,
     RepairRequest,
-    ReportEntry,
 )
 
 DEPARTED_LIMIT = 1024
@@ -167,6 +166,8 @@ class Following:
         for _, stream in sorted(self.streams.items()):
             self._drain(step, stream)
             self._schedule_request(step, stream)
+            if stream.reported < stream.window.contiguous and not stream.crowded:
+                self._schedule_report(step, stream)
 
     def activate(self, step: Step) -> None:
         """Ask for what was not granted yet, give up what was asked for too often."""
@@ -210,11 +211,10 @@ class Following:
         """Say what has come, of every source: it opens the senders' windows (000 3.5, 4.4)."""
         entries = []
         patience = 1 << 62
-        for source, stream in sorted(self.streams.items()):
+        for _, stream in sorted(self.streams.items()):
             if stream.ending is None:
-                stream.unreported_bytes = 0
                 patience = min(patience, stream.patience)
-                entries.append(ReportEntry(source, stream.attempt, stream.window.contiguous))
+                entries.append(stream.report())
         if not entries:
             return
         self._reported_at = step.now

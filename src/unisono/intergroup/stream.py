@@ -13,7 +13,7 @@ from unisono.reliable.fragments import OrderedAssembly
 from unisono.reliable.tickets import Tickets
 from unisono.reliable.windows import Offer, ReceiveWindow
 from unisono.settings import Settings
-from unisono.wire.messages import FRAGMENT, LEAVE, ActivationGrant, DataMessage
+from unisono.wire.messages import FRAGMENT, LEAVE, ActivationGrant, DataMessage, ReportEntry
 
 HORIZON_LIMIT = 512
 """How far beyond what is in order repairs are asked for."""
@@ -30,6 +30,7 @@ class Stream:
         "ending",
         "next_number",
         "patience",
+        "reported",
         "source",
         "tickets",
         "unreported_bytes",
@@ -47,6 +48,7 @@ class Stream:
         self.assembly = OrderedAssembly(settings.message_limit_bytes)
         self.next_number = grant.number
         self.unreported_bytes = 0
+        self.reported = grant.sequence - 1
         self._datagram_bytes = settings.datagram_bytes
 
     @property
@@ -66,6 +68,18 @@ class Stream:
         """Nothing more will come or be asked for; the source leaves the view when what came in order is delivered."""
         self.ending = reason
         self.tickets = Tickets()
+
+    @property
+    def crowded(self) -> bool:
+        """So much waits for the application that the source had better not send more."""
+        return self.window.ready_bytes * 2 > self.window.limit
+
+    def report(self) -> ReportEntry:
+        """What the source may count as received: no more than last time while the application is far behind."""
+        if not self.crowded:
+            self.reported = self.window.contiguous
+        self.unreported_bytes = 0
+        return ReportEntry(self.source, self.attempt, self.reported)
 
     @property
     def horizon(self) -> int:

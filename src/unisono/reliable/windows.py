@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from collections import deque
 from enum import Enum, auto
 
@@ -77,14 +77,15 @@ class Offer(Enum):
 class ReceiveWindow:
     """Messages of one source that came and are not delivered yet, at most `limit` bytes of them.
 
-    `next` is delivered next; everything below `contiguous` + 1 has come; `highest` is known to exist. The
-    reserve lets the next message in when what came early fills the rest, and what came earliest of its time makes
-    room for what is needed sooner, so that a full window always drains.
+    `next` is delivered next; everything up to `contiguous` has come; `highest` is known to exist. What is in order
+    waits to be taken; what came early waits for what is missing. A reserve lets the next message in when early ones
+    fill the rest, and the latest of them make room for what is needed sooner, so that a full window always drains.
     """
 
     __slots__ = (
-        "_in_order_bytes",
-        "_stored",
+        "_early",
+        "_early_order",
+        "_ready",
         "bytes",
         "contiguous",
         "given_up",
@@ -92,13 +93,16 @@ class ReceiveWindow:
         "highest",
         "limit",
         "next",
+        "ready_bytes",
     )
 
     def __init__(self, start: int, limit: int) -> None:
-        self._stored: dict[int, DataMessage] = {}
-        self._in_order_bytes = 0
+        self._ready: deque[DataMessage] = deque()
+        self._early: dict[int, DataMessage] = {}
+        self._early_order: list[int] = []
         self.limit = limit
         self.bytes = 0
+        self.ready_bytes = 0
         self.high_water = 0
         self.given_up: list[int] = []
         self.next = start
@@ -115,7 +119,7 @@ class ReceiveWindow:
 
     def pass_through(self, first: int, last: int) -> bool:
         """Let a run through that is next while nothing waits and nothing is missing; False if it is not so."""
-        if first != self.next or self._stored or self.highest != first - 1:
+        if first != self.next or self._ready or self.highest != first - 1:
             return False
         self.next = last + 1
         self.contiguous = self.highest = last
@@ -124,55 +128,71 @@ class ReceiveWindow:
     def offer(self, message: DataMessage) -> Offer:
         """Keep a message for its turn."""
         sequence = message.sequence
-        if sequence <= self.contiguous or sequence in self._stored:
+        if sequence <= self.contiguous or sequence in self._early:
             return Offer.DUPLICATE
         size = _weight(message)
         room = self.limit - size - (0 if sequence == self.next else DATAGRAM_LIMIT_BYTES)
         if self.bytes > room and not self._make_room(room, sequence):
             return Offer.FULL
-        self._stored[sequence] = message
         self.bytes += size
         self.high_water = max(self.high_water, self.bytes)
-        while (follower := self._stored.get(self.contiguous + 1)) is not None:
-            self.contiguous += 1
-            self._in_order_bytes += _weight(follower)
+        if sequence == self.contiguous + 1:
+            self._append(message)
+            self._move_up()
+        else:
+            self._early[sequence] = message
+            insort(self._early_order, sequence)
         return Offer.TAKEN
-
-    def _make_room(self, room: int, sequence: int) -> bool:
-        """Give up what comes later than `sequence`, the latest first, down to `room`; or nothing at all."""
-        doomed: list[int] = []
-        left = self.bytes
-        for latest in sorted((stored for stored in self._stored if stored > sequence), reverse=True):
-            if left <= room:
-                break
-            doomed.append(latest)
-            left -= _weight(self._stored[latest])
-        if left > room:
-            return False
-        for latest in doomed:
-            del self._stored[latest]
-        self.bytes = left
-        self.given_up += doomed
-        return True
 
     @property
     def room(self) -> int:
         """What may come before its turn: whatever came even earlier makes room for it."""
-        return max(0, self.limit - DATAGRAM_LIMIT_BYTES - self._in_order_bytes)
+        return max(0, self.limit - DATAGRAM_LIMIT_BYTES - self.ready_bytes)
 
     @property
     def waiting(self) -> bool:
         """The next message has come and is not taken."""
-        return self.next in self._stored
+        return bool(self._ready)
 
     def take(self) -> DataMessage | None:
         """The next message in order, if it has come."""
-        message = self._stored.pop(self.next, None)
-        if message is not None:
-            self.next += 1
-            self.bytes -= _weight(message)
-            self._in_order_bytes -= _weight(message)
+        if not self._ready:
+            return None
+        message = self._ready.popleft()
+        size = _weight(message)
+        self.next += 1
+        self.bytes -= size
+        self.ready_bytes -= size
         return message
+
+    def _append(self, message: DataMessage) -> None:
+        self._ready.append(message)
+        self.ready_bytes += _weight(message)
+        self.contiguous += 1
+
+    def _move_up(self) -> None:
+        """What came early and is no longer early."""
+        order, count = self._early_order, 0
+        while count < len(order) and order[count] == self.contiguous + 1:
+            self._append(self._early.pop(order[count]))
+            count += 1
+        del order[:count]
+
+    def _make_room(self, room: int, sequence: int) -> bool:
+        """Give up what comes later than `sequence`, the latest first, down to `room`; or nothing at all."""
+        order, left = self._early_order, self.bytes
+        keep = len(order)
+        while left > room and keep and order[keep - 1] > sequence:
+            keep -= 1
+            left -= _weight(self._early[order[keep]])
+        if left > room:
+            return False
+        self.given_up += order[keep:]
+        for latest in order[keep:]:
+            del self._early[latest]
+        del order[keep:]
+        self.bytes = left
+        return True
 
 
 def _weight(message: DataMessage) -> int:
