@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint check test campaign docs lock clean
+.PHONY: help setup format lint check test campaign bench bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -12,7 +12,7 @@ PYTHON ?= $(shell for name in python3.11 python3 python3.12 python3.13 python3.1
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; done)
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Make .venv with the locked packages and this checkout; a second run reuses it
 
@@ -51,6 +51,15 @@ campaign: $(STAMP) ## Run 240 seeds of chaos and 20 of every other scenario; SEE
 		seeds=$(OTHER_SEEDS); if [ $$name = chaos ]; then seeds=$(SEEDS); fi; \
 		echo "$(BIN)/unisono simulate $$name --seeds $$seeds"; \
 		$(BIN)/unisono simulate $$name --seeds $$seeds || status=1; done; exit $$status
+
+bench: $(STAMP) ## Measure throughput and latency of four members on this machine, and the engine alone
+	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/engine_path.py
+
+BASE ?= HEAD
+
+bench-compare: $(STAMP) ## Measure the working tree against a commit, in turns: make bench-compare BASE=rev
+	$(BIN)/python benchmarks/compare.py $(BASE)
 
 docs: $(STAMP) ## Write docs/settings.md from the table of settings, and draw the pictures
 	$(BIN)/python docs/generate_settings.py

@@ -2,7 +2,18 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from unisono.errors import ScenarioError, SettingError, TraceError, UnisonoError
+from unisono.errors import (
+    GroupError,
+    MessageTooLarge,
+    NetworkError,
+    NotMember,
+    ScenarioError,
+    SendRejected,
+    SettingError,
+    StorageError,
+    TraceError,
+    UnisonoError,
+)
 from unisono.events import (
     Event,
     Left,
@@ -14,7 +25,9 @@ from unisono.events import (
     View,
     ViewReason,
 )
+from unisono.group import Group, GroupEvent, join
 from unisono.identity import MessageId, ProcessId, StartPoint, ViewId
+from unisono.runtime.process import Process
 from unisono.settings import Settings
 
 try:
@@ -24,22 +37,32 @@ except PackageNotFoundError:  # imported from a source tree that was not install
 
 __all__ = [
     "Event",
+    "Group",
+    "GroupError",
+    "GroupEvent",
     "Left",
     "LeftBehind",
     "Message",
     "MessageId",
+    "MessageTooLarge",
+    "NetworkError",
+    "NotMember",
+    "Process",
     "ProcessId",
     "ScenarioError",
     "SendAccepted",
     "SendRefused",
+    "SendRejected",
     "SettingError",
     "Settings",
     "SourceUnavailable",
     "StartPoint",
+    "StorageError",
     "TraceError",
     "UnisonoError",
     "View",
     "ViewId",
     "ViewReason",
     "__version__",
+    "join",
 ]

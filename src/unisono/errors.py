@@ -3,7 +3,13 @@
 UnisonoError
  ├─ SettingError     a setting has an unknown name or an impossible value
  ├─ ScenarioError    a scenario file cannot be run as it stands
- └─ TraceError       a trace cannot be read or written
+ ├─ TraceError       a trace cannot be read or written
+ ├─ NetworkError     a socket, an interface or a seed cannot be used
+ ├─ StorageError     the directory of a process cannot be used
+ └─ GroupError       a group cannot be used as asked
+     ├─ MessageTooLarge   a message is larger than the group takes
+     ├─ NotMember         the group was left, or not joined yet
+     └─ SendRejected      the group did not take a message
 """
 
 from __future__ import annotations
@@ -44,3 +50,27 @@ class ScenarioError(UnisonoError, ValueError):
 
 class TraceError(UnisonoError):
     """A trace cannot be read or written."""
+
+
+class NetworkError(UnisonoError, OSError):
+    """A socket, an interface or a seed cannot be used."""
+
+
+class StorageError(UnisonoError, OSError):
+    """The directory of a process cannot be used."""
+
+
+class GroupError(UnisonoError):
+    """A group cannot be used as asked."""
+
+
+class MessageTooLarge(GroupError, ValueError):
+    """A message is larger than the group takes; nothing of it was sent."""
+
+
+class NotMember(GroupError):
+    """The group was left, or not joined yet."""
+
+
+class SendRejected(GroupError):
+    """The group did not take a message; nothing of it was sent."""

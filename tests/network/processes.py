@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -24,12 +24,12 @@ PATIENCE_SECONDS = 60.0
 class Talker:
     """A subprocess that is spoken to in lines."""
 
-    def __init__(self, name: str, command: Sequence[str]) -> None:
+    def __init__(self, name: str, command: Sequence[str], before: Sequence[str] = ()) -> None:
         self.name = name
         self.lines: list[str] = []
         self._news = threading.Condition()
         self.process = subprocess.Popen(
-            [sys.executable, *command],
+            [*before, sys.executable, *command],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -70,10 +70,8 @@ class Talker:
         self.process.kill()
         self.process.wait()
         assert self.process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):
             self.process.stdin.close()
-        except BrokenPipeError:
-            pass
         self._reader.join()
 
     def _read(self) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
+
 import pytest
 
 from unisono.properties.promises import PROMISES, PROTOCOL, exempt_services, promised
@@ -13,12 +18,23 @@ def test_every_property_is_whole() -> None:
         assert item.id == property_id == item.monitor.property_id
         assert item.name
         assert item.statement.endswith(".")
+        assert item.report
+        assert property_id in item.counter_example.breaks
         assert callable(item.oracle)
         assert item.oracle([]) == []
         monitor = item.monitor()
         assert monitor.handlers()
         monitor.finish()
         assert monitor.violations == []
+
+
+def test_the_spark_forms_are_named_and_not_imported() -> None:
+    names = [item.spark for item in PROPERTIES.values()]
+    assert all(re.fullmatch(r"unisono\.pipeline\.audits\.\w+:\w+", name) for name in names)
+    assert len(set(names)) == len(names)
+    program = "import sys, unisono.properties.registry; assert not {'pyspark', 'unisono.pipeline'} & set(sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, check=False).returncode == 0
 
 
 def test_no_two_properties_share_a_check() -> None:

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from unisono.cli.audit import audit
+from unisono.cli.chat import chat
+from unisono.cli.doctor import doctor
 from unisono.cli.simulate import simulate
 from unisono.errors import UnisonoError
 
@@ -42,6 +45,9 @@ def _unisono(
 
 
 app.command()(simulate)
+app.command()(chat)
+app.command()(doctor)
+app.command()(audit)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

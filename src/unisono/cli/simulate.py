@@ -6,12 +6,14 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from unisono.cli.simulation_report import (
+    Elapsed,
     Progress,
     campaign_json,
     echo_json,
@@ -21,9 +23,20 @@ from unisono.cli.simulation_report import (
     show_seed,
 )
 from unisono.errors import TraceError
-from unisono.simulation.campaign import Keep, SeedJob, SeedResult, judge, run_seeds, usable_cores
+from unisono.simulation.campaign import (
+    Keep,
+    Runner,
+    SeedJob,
+    SeedResult,
+    judge,
+    run_seed,
+    run_seed_by,
+    run_seeds,
+    usable_cores,
+)
 from unisono.simulation.draw import draw
 from unisono.simulation.library import load
+from unisono.simulation.outcome import Outcome
 from unisono.simulation.scenario import Scenario
 from unisono.simulation.scenario_text import write_scenario
 from unisono.trace.run_directory import is_run_directory
@@ -51,8 +64,11 @@ def simulate(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes for many seeds; by default one for each core.")
     ] = None,
+    real: Annotated[
+        bool, typer.Option("--real", help="Run it on real processes, in namespaces of this machine; needs root.")
+    ] = False,
 ) -> None:
-    """Run a scenario in simulation and check every promise.
+    """Run a scenario in simulation, or on real processes, and check every promise.
 
     Exits with 0 when the run is as the scenario expects, with 1 when it is not, with 2 when the call or
     the scenario is wrong.
@@ -62,6 +78,7 @@ def simulate(
       unisono simulate quiet-lan
       unisono simulate chaos --seeds 0:500 --out runs
       unisono simulate chaos --seed 17 --set loss=0.05 --explain
+      unisono simulate rough-ride --real --out run
     """
     if listed:
         show_scenarios(as_json)
@@ -79,10 +96,26 @@ def simulate(
         _explain(loaded, chosen[0], as_json)
         return
     replay = ["unisono", "simulate", scenario, *(part for change in changed for part in ("--set", change))]
+    runner: Runner = run_seed
+    workers = jobs or usable_cores()
+    if real:
+        runner, workers, keep = _real_runner(), 1, Keep.ALL
+        replay.append("--real")
     if seeds is None:
-        _run_one(loaded, chosen[0], out, replay, as_json)
+        _run_one(loaded, chosen[0], out, runner, replay, as_json)
     else:
-        _run_many(loaded, chosen, out, keep, jobs or usable_cores(), replay, as_json)
+        _run_many(loaded, chosen, out, keep, runner, workers, replay, as_json)
+
+
+def _real_runner() -> Runner:
+    """Trials take their time, one after another, and are not replayed: every trace is kept."""
+    from unisono.trials.trial import run_trial
+
+    def run(scenario: Scenario, out: Path | None) -> Outcome:
+        with Elapsed() as elapsed:
+            return run_trial(scenario, out, elapsed.show)
+
+    return partial(run_seed_by, run)
 
 
 def _chosen_seeds(scenario: Scenario, seed: int | None, seeds: str | None) -> range:
@@ -105,11 +138,13 @@ def _explain(scenario: Scenario, seed: int, as_json: bool) -> None:
         typer.echo(text, nl=False)
 
 
-def _run_one(scenario: Scenario, seed: int, out: Path | None, replay: Sequence[str], as_json: bool) -> None:
+def _run_one(
+    scenario: Scenario, seed: int, out: Path | None, runner: Runner, replay: Sequence[str], as_json: bool
+) -> None:
     if out is not None and not is_run_directory(out):
         _refuse_what_is_there(out)
     try:
-        results = list(run_seeds([SeedJob(scenario, seed, out)], workers=1))
+        results = list(run_seeds([SeedJob(scenario, seed, out)], 1, runner))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     judgement = judge(scenario, results, 1)
@@ -122,7 +157,14 @@ def _run_one(scenario: Scenario, seed: int, out: Path | None, replay: Sequence[s
 
 
 def _run_many(
-    scenario: Scenario, seeds: range, out: Path | None, keep: Keep, workers: int, replay: Sequence[str], as_json: bool
+    scenario: Scenario,
+    seeds: range,
+    out: Path | None,
+    keep: Keep,
+    runner: Runner,
+    workers: int,
+    replay: Sequence[str],
+    as_json: bool,
 ) -> None:
     if out is not None:
         _make_room_for_seeds(out)
@@ -131,7 +173,7 @@ def _run_many(
     interrupted = False
     try:
         with Progress(len(jobs)) as progress:
-            for result in run_seeds(jobs, workers):
+            for result in run_seeds(jobs, workers, runner):
                 results.append(result)
                 failed = result.failed(scenario.expect)
                 progress.advance(failed)

@@ -177,7 +177,7 @@ class Sampler:
         member = self.one(self.members())
         if member is not None:
             member.sequence += self.random.randrange(3) + self.random.randint(1, 3)
-            size, body = self.random.randrange(2000), self.random.getrandbits(64)
+            size, body = self.random.randrange(2000), self.random.getrandbits(63)
             message = Message(len(member.sent) + 1, member.sequence, self.truth // 1000 + len(self.rows), size, body)
             member.sent.append(message)
             self.note(SendRow, "SEND", member, **message._asdict())

@@ -63,9 +63,14 @@ Runner = Callable[[SeedJob], SeedResult]
 
 
 def run_seed(job: SeedJob) -> SeedResult:
-    """Run one seed in this process. A run that breaks an assertion is a result; misuse is raised."""
+    """Run one seed in this process, in simulation."""
     from unisono.simulation.world import run
 
+    return run_seed_by(run, job)
+
+
+def run_seed_by(run: Callable[[Scenario, Path | None], Outcome], job: SeedJob) -> SeedResult:
+    """Draw one seed and run it. A run that breaks an assertion is a result; misuse is raised."""
     drawn = draw(job.scenario, job.seed)
     try:
         outcome = run(drawn, job.out if job.keep is Keep.ALL else None)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
+from unisono.properties.promises import promised
+from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation
+from unisono.settings import SERVICE_CODES, Settings
+from unisono.simulation.scenario import Scenario
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -28,3 +34,25 @@ class Outcome(Struct, frozen=True, kw_only=True):
         """The properties that were violated, in order."""
         counted = {name for name, count in self.verdicts.items() if count}
         return tuple(sorted(counted | {violation.property for violation in self.violations}))
+
+    def summary(self) -> dict[str, object]:
+        """What stands beside the trace: everything that a replay gives again."""
+        return {
+            "scenario": self.scenario,
+            "seed": self.seed,
+            "verdicts": self.verdicts,
+            "marks": self.marks,
+            "counters": self.counters,
+            "events": self.events,
+        }
+
+
+def verdicts(scenario: Scenario, counts: Mapping[str, int]) -> dict[str, int]:
+    """How often each property was violated that some service in the scenario promises."""
+    chosen = [scenario.options, *(plan.options for plan in scenario.member_plans)]
+    services = {SERVICE_CODES[options.get("service", Settings().service)] for options in chosen}
+    return {
+        property_id: counts.get(property_id, 0)
+        for property_id in PROPERTIES
+        if any(promised(scenario.protocol, service, property_id) for service in services)
+    }

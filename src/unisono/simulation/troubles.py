@@ -24,7 +24,9 @@ _MILLION = 1_000_000
 class Stage(Protocol):
     """What faults act on."""
 
-    now: int
+    @property
+    def now(self) -> int: ...
+
     end_of_faults: int
     seed: int
     machines: list[Machine]

@@ -27,15 +27,14 @@ from unisono.engine import (
     is_multicast,
 )
 from unisono.node import Node
-from unisono.properties.promises import promised
-from unisono.properties.registry import PROPERTIES, MonitorSuite
-from unisono.settings import SERVICE_CODES, Settings
+from unisono.properties.registry import MonitorSuite
+from unisono.settings import Settings
 from unisono.simulation.application import Sender
 from unisono.simulation.channels import Channels
 from unisono.simulation.disk import Disk
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Arrival, Network
-from unisono.simulation.outcome import Outcome
+from unisono.simulation.outcome import Outcome, verdicts
 from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario
 from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.streams import stream
@@ -294,18 +293,10 @@ def run(scenario: Scenario, out: Path | None = None) -> Outcome:
     began = perf_counter()
     world = World(scenario, keep_rows=out is not None)
     world.run()
-    services = {SERVICE_CODES[scenario.options.get("service", Settings().service)]} | {
-        SERVICE_CODES[plan.options["service"]] for plan in scenario.member_plans if "service" in plan.options
-    }
-    counts = world.monitors.counts
     outcome = Outcome(
         scenario=scenario.name,
         seed=world.seed,
-        verdicts={
-            property_id: counts.get(property_id, 0)
-            for property_id in PROPERTIES
-            if any(promised(scenario.protocol, service, property_id) for service in services)
-        },
+        verdicts=verdicts(scenario, world.monitors.counts),
         violations=world.monitors.violations,
         marks=dict(sorted(world.marks.items())),
         counters=dict(sorted((world.counters + world.network.counters).items())),
@@ -313,13 +304,5 @@ def run(scenario: Scenario, out: Path | None = None) -> Outcome:
         seconds=perf_counter() - began,
     )
     if out is not None:
-        summary = {
-            "scenario": outcome.scenario,
-            "seed": outcome.seed,
-            "verdicts": outcome.verdicts,
-            "marks": outcome.marks,
-            "counters": outcome.counters,
-            "events": outcome.events,
-        }
-        write_run(out, world.rows, scenario_text=write_scenario(scenario), summary=summary)
+        write_run(out, world.rows, scenario_text=write_scenario(scenario), summary=outcome.summary())
     return outcome

@@ -102,6 +102,20 @@ def read_table(path: str | os.PathLike[str], family: str) -> Iterator[AnyRow]:
         raise TraceError(f"cannot read {name}: {error}") from error
 
 
+def table_metadata(path: str | os.PathLike[str], family: str) -> Any:
+    """The end of one file: its columns are as expected, its row groups with their counts and bounds."""
+    pyarrow = _pyarrow()
+    from pyarrow import parquet
+
+    name = os.fspath(path)
+    try:
+        with parquet.ParquetFile(path) as file:
+            _refuse_other_columns(name, file.schema_arrow, arrow_schema(family))
+            return file.metadata
+    except (OSError, pyarrow.ArrowException) as error:
+        raise TraceError(f"cannot read {name}: {error}") from error
+
+
 def _refuse_other_columns(name: str, found: Any, expected: Any) -> None:
     if found.equals(expected):
         return

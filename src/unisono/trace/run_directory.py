@@ -73,7 +73,7 @@ def read_run(directory: str | os.PathLike[str]) -> list[AnyRow]:
     local clocks of different hosts do not compare, so there the order between processes means nothing.
     """
     source = Path(directory)
-    _refuse_to_read(source)
+    refuse_to_read(source)
     spool = source / SPOOL
     if spool.exists():
         trace = read_spool(spool)
@@ -104,7 +104,8 @@ def _refuse_to_replace(target: Path) -> None:
         raise TraceError(f"{target} holds something that is not a run; choose another directory or empty this one")
 
 
-def _refuse_to_read(source: Path) -> None:
+def refuse_to_read(source: Path) -> None:
+    """Raise where this is no complete run directory of this version."""
     if not source.is_dir():
         raise TraceError(f"{source} is not a directory; name the directory of a run")
     try:

@@ -1,0 +1,315 @@
+"""The application's face: join a group, send to it, receive what happens in it.
+
+    async with unisono.join("orders") as group:
+        await group.send(b"one more")
+        async for event in group:
+            ...
+
+Groups that a process joins with the same name, realm and transport share its sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from msgspec.structs import replace
+
+from unisono.engine import EventsTaken
+from unisono.errors import GroupError, NetworkError, NotMember, SettingError
+from unisono.events import (
+    Event,
+    Left,
+    LeftBehind,
+    Message,
+    SendAccepted,
+    SendRefused,
+    SourceUnavailable,
+    View,
+)
+from unisono.identity import ProcessId, why_bad_name
+from unisono.runtime.inbox import Inbox
+from unisono.runtime.outbox import Outbox
+from unisono.runtime.process import Process, realm_name
+from unisono.runtime.transports import TransportName
+from unisono.settings import Settings, read_settings
+
+PROTOCOLS = ("intergroup",)
+"""The protocol families that are offered; more will come."""
+
+GroupEvent = Message | View | LeftBehind | SourceUnavailable
+"""What iteration over a group gives."""
+
+
+class Group:
+    """One group as one process takes part in it. Made by `join`; used inside `async with`, in one event loop."""
+
+    def __init__(self, name: str, process: Process | Lease, settings: Settings, protocol: str) -> None:
+        self.name = name
+        self.settings = settings
+        self._lease = process
+        self._protocol = protocol
+        self._process: Process | None = None
+        self._inbox: Inbox | None = None
+        self._outbox: Outbox | None = None
+        self._joined: asyncio.Future[None] | None = None
+        self._left: asyncio.Future[None] | None = None
+        self._view: View | None = None
+
+    @property
+    def process(self) -> Process:
+        """The process that is in the group."""
+        if self._process is None:
+            raise self._not_joined()
+        return self._process
+
+    @property
+    def view(self) -> View | None:
+        """The newest view, whether or not the application has taken it yet; None under unordered delivery."""
+        return self._view
+
+    @property
+    def members(self) -> tuple[ProcessId, ...]:
+        """The sources of the newest view."""
+        return () if self._view is None else self._view.members
+
+    async def send(self, data: bytes) -> None:
+        """Send one message to every member, this one included; waits while the window is full.
+
+        A send that is cancelled was made as a whole or not at all.
+        """
+        await self._open_outbox().send((_checked(data),))
+
+    async def send_many(self, messages: Iterable[bytes]) -> None:
+        """Send messages in this order, many to a datagram; a cancelled call has sent a beginning of them."""
+        await self._open_outbox().send([_checked(data) for data in messages])
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> GroupEvent:
+        """The next event; the iteration ends when this process has left the group."""
+        event = await self._open_inbox().take()
+        if event is None:
+            raise StopAsyncIteration
+        return event  # type: ignore[return-value]  # answers to sends are never put into the inbox
+
+    async def receive_many(self, limit: int = 1000) -> list[GroupEvent]:
+        """All events that are there, at most `limit`, and at least one; an empty list when the group was left."""
+        if limit < 1:
+            raise ValueError(f"limit is 1 or more, got {limit}")
+        return await self._open_inbox().take_many(limit)  # type: ignore[return-value]  # as above
+
+    async def leave(self) -> None:
+        """Leave: what was sent still reaches the others, then this returns. A second call changes nothing."""
+        if self._process is None or self._left is None or self._outbox is None:
+            return
+        if not self._left.done():
+            self._outbox.close(NotMember(f"this process is leaving {self.name!r}; join it again to send"))
+            self._process.leave(self.name)
+            await asyncio.shield(self._left)
+
+    async def close(self) -> None:
+        """Leave, and close the process where no other group uses it."""
+        process = self._process
+        if process is None:
+            return
+        try:
+            await self.leave()
+        finally:
+            self._end(NotMember(f"{self.name!r} was closed; join it again"))
+            self._process = None
+            process.detach(self.name)
+            if isinstance(self._lease, Lease):
+                await self._lease.release()
+
+    async def open(self) -> Self:
+        """Join; `async with` does this."""
+        if self._process is not None:
+            raise GroupError(f"{self.name!r} is joined already")
+        loop = asyncio.get_running_loop()
+        process = self._lease.acquire() if isinstance(self._lease, Lease) else self._lease
+        try:
+            await process.start()
+            self._inbox = Inbox(loop, lambda count: process.give(EventsTaken(self.name, count)))
+            self._outbox = Outbox(self.name, self.settings, loop, process.give)
+            self._joined, self._left = loop.create_future(), loop.create_future()
+            settings = replace(self.settings, trace=process.traced)
+            await process.attach(self.name, self, settings, self._protocol)
+            self._process = process
+            await self._joined
+        except BaseException:
+            if self._process is not None:
+                self._process = None
+                process.leave(self.name)
+                process.detach(self.name)
+            if isinstance(self._lease, Lease):
+                await self._lease.release()
+            raise
+        return self
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # What the process reports.
+
+    def on_joined(self, error: NetworkError | None) -> None:
+        if self._joined is not None and not self._joined.done():
+            if error is None:
+                self._joined.set_result(None)
+            else:
+                self._joined.set_exception(error)
+
+    def on_events(self, events: Sequence[Event]) -> None:
+        inbox, outbox = self._open_inbox(), self._open_outbox()
+        taken: list[Event] = []
+        left = False
+        for event in events:
+            if isinstance(event, Message):
+                taken.append(event)
+            elif isinstance(event, SendAccepted):
+                outbox.answered(event.ticket, None)
+            elif isinstance(event, SendRefused):
+                outbox.answered(event.ticket, event.reason)
+            elif isinstance(event, Left):
+                left = True
+            else:
+                if isinstance(event, View):
+                    self._view = event
+                taken.append(event)
+        if taken:
+            inbox.put(taken)
+        if left:
+            self._end(NotMember(f"this process has left {self.name!r}; join it again to send"))
+
+    def on_failed(self, error: BaseException) -> None:
+        if self._inbox is not None:
+            self._inbox.close(error)
+        if self._joined is not None and not self._joined.done():
+            self._joined.set_exception(error)
+        self._end(error)
+
+    def _end(self, error: BaseException) -> None:
+        if self._process is not None:
+            self._process.detach(self.name)
+        if self._inbox is not None:
+            self._inbox.close()
+        if self._outbox is not None:
+            self._outbox.close(error)
+        if self._left is not None and not self._left.done():
+            self._left.set_result(None)
+
+    def _open_inbox(self) -> Inbox:
+        if self._inbox is None:
+            raise self._not_joined()
+        return self._inbox
+
+    def _open_outbox(self) -> Outbox:
+        if self._outbox is None:
+            raise self._not_joined()
+        return self._outbox
+
+    def _not_joined(self) -> NotMember:
+        return NotMember(f"{self.name!r} is not joined yet; write `async with unisono.join({self.name!r}) as group:`")
+
+
+class SharedProcess:
+    """A process that several groups use, and how many do."""
+
+    __slots__ = ("process", "users")
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.users = 0
+
+
+_shared: dict[tuple[object, ...], SharedProcess] = {}
+"""By event loop and options."""
+
+
+class Lease:
+    """One group's hold on a process: the first to come starts it, the last to go closes it."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._key: tuple[object, ...] | None = None
+
+    def acquire(self) -> Process:
+        key = (asyncio.get_running_loop(), *self._options.values())
+        shared = _shared.get(key)
+        if shared is None:
+            shared = _shared[key] = SharedProcess(Process(**self._options))
+        shared.users += 1
+        self._key = key
+        return shared.process
+
+    async def release(self) -> None:
+        key, self._key = self._key, None
+        if key is None:
+            return
+        shared = _shared[key]
+        shared.users -= 1
+        if not shared.users:
+            del _shared[key]
+            await shared.process.close()
+
+
+def join(
+    group: str,
+    *,
+    name: str | None = None,
+    transport: TransportName = "multicast",
+    realm: str | None = None,
+    seeds: Sequence[str] = (),
+    interface: str | None = None,
+    port: int = 0,
+    trace: str | os.PathLike[str] | None = None,
+    storage: str | os.PathLike[str] | None = None,
+    protocol: str = "intergroup",
+    process: Process | None = None,
+    **settings: object,
+) -> Group:
+    """A group to use with `async with`.
+
+    `name` is this process's own and stays the same over restarts; by default it gets a new one. `realm` keeps strangers
+    apart (by default the environment variable UNISONO_REALM). `transport` is "multicast" or "mesh"; `seeds` are
+    endpoints of a mesh. `trace` is a directory for the trace. `process` uses a process made before, instead of the
+    options above. The rest are settings of the group, such as service="unordered" or patience="2s".
+    """
+    if (complaint := why_bad_name(group)) is not None:
+        raise SettingError("group", complaint)
+    if protocol not in PROTOCOLS:
+        raise SettingError("protocol", f"expected one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+    if "trace" in settings:
+        raise SettingError("trace", "give the directory of the trace")
+    chosen = read_settings(settings)
+    if process is not None:
+        return Group(group, process, chosen, protocol)
+    options: dict[str, Any] = {
+        "name": name,
+        "realm": realm_name(realm),
+        "transport": transport,
+        "seeds": tuple(seeds) if not isinstance(seeds, str) else seeds,
+        "interface": interface,
+        "port": port,
+        "trace": None if trace is None else os.fspath(trace),
+        "storage": None if storage is None else os.fspath(storage),
+        "clock_drift_limit": chosen.clock_drift_limit,
+    }
+    return Group(group, Lease(options), chosen, protocol)
+
+
+def _checked(data: object) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    if isinstance(data, bytearray | memoryview):
+        return bytes(data)
+    raise TypeError(f"a message is bytes, got {type(data).__name__}; encode it first")

@@ -1,0 +1,119 @@
+"""The audit of whole traces with Spark: every property over all runs at once, one after the other."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import reduce
+from time import perf_counter
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
+
+from unisono.errors import TraceError
+from unisono.pipeline.audits.forms import spark_form
+from unisono.pipeline.audits.projections import Projections
+from unisono.pipeline.report import KEPT_VIOLATIONS, AuditReport, RunFacts, RunReport, run_report
+from unisono.pipeline.runs import SMALL_BYTES, Progress, as_tables, find_runs, stored_bytes
+from unisono.pipeline.tables import Tables, read_tables
+from unisono.properties.registry import PROPERTIES
+from unisono.properties.violation import Violation
+from unisono.trace.schema import FAMILIES
+
+_BYTES_A_PART = 1_000_000
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_SMALL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""For a trace of one part: to plan again and to compile would take longer than the work."""
+
+
+def audit(
+    session: SparkSession, directories: Sequence[str | os.PathLike[str]], progress: Progress = lambda *_: None
+) -> AuditReport:
+    """Hold every run below these paths to every property."""
+    with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
+        began = perf_counter()
+        folders = as_tables(find_runs(directories), folder, progress)
+        tables = read_tables(session, folders)
+        try:
+            with sized_for(session, stored_bytes(folders)):
+                return audit_tables(tables, progress, perf_counter() - began)
+        except PySparkException as error:
+            raise TraceError(f"the trace cannot be read to its end: {_first_line(error)}") from error
+
+
+@contextmanager
+def sized_for(session: SparkSession, stored_bytes: int) -> Iterator[None]:
+    """While this is open, work is cut by the size of the traces: a small one is not worth what many tasks cost."""
+    parts = 1 if stored_bytes < SMALL_BYTES else stored_bytes // _BYTES_A_PART + 1
+    changed = {_PARTITIONS: str(parts)} if parts < int(session.conf.get(_PARTITIONS) or "") else {}
+    if parts == 1:
+        changed |= _SMALL
+    before = {key: session.conf.get(key) for key in changed}
+    try:
+        for key, value in changed.items():
+            session.conf.set(key, value)
+        yield
+    finally:
+        for key, old in before.items():
+            session.conf.set(key, old or "")
+
+
+def audit_tables(tables: Tables, progress: Progress = lambda *_: None, reading_seconds: float = 0.0) -> AuditReport:
+    """The same, of tables that are open."""
+    began = perf_counter()
+    facts = run_facts(tables)
+    seconds = {"reading": reading_seconds + perf_counter() - began}
+    counts: dict[str, dict[str, int]] = defaultdict(dict)
+    kept: dict[str, list[Violation]] = defaultdict(list)
+    with closing(Projections(tables)) as trace:
+        for index, property_id in enumerate(PROPERTIES):
+            progress("properties checked", index, len(PROPERTIES))
+            began = perf_counter()
+            for run, count, violation in first_violations(spark_form(property_id)(trace)):
+                counts[run][property_id] = count
+                kept[run].append(violation)
+            seconds[property_id] = perf_counter() - began
+    runs: list[RunReport] = [run_report(run, facts[run], counts[run], kept[run]) for run in sorted(facts)]
+    return AuditReport("spark", runs, seconds)
+
+
+def first_violations(found: DataFrame) -> list[tuple[str, int, Violation]]:
+    """Of the violations of one property, the first in each run, beside the count of all in that run."""
+    one_run = Window.partitionBy("run")
+    in_order = one_run.orderBy("group", "process", "incarnation", "position", "message")
+    rows = (
+        found.select("*", F.count(F.lit(1)).over(one_run).alias("count"), F.row_number().over(in_order).alias("rank"))
+        .where(F.col("rank") <= KEPT_VIOLATIONS)
+        .collect()
+    )
+    return [(row["run"], row["count"], Violation(*(row[name] for name in Violation.__struct_fields__))) for row in rows]
+
+
+def run_facts(tables: Tables) -> dict[str, RunFacts]:
+    """What is in each run."""
+    counted = [
+        tables.family(family)
+        .groupBy("run", "service")
+        .agg(F.count(F.lit(1)).alias("rows"))
+        .select("run", "service", F.lit(family).alias("family"), "rows")
+        for family in FAMILIES
+    ]
+    rows: dict[str, dict[str, int]] = defaultdict(lambda: dict.fromkeys(FAMILIES, 0))
+    services: dict[str, set[str]] = defaultdict(set)
+    for row in reduce(DataFrame.unionByName, counted).collect():
+        rows[row["run"]][row["family"]] += row["rows"]
+        if row["service"] is not None:
+            services[row["run"]].add(row["service"])
+    return {run: RunFacts(dict(rows[run]), tuple(sorted(services[run]))) for run in rows}
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

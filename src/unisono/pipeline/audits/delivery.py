@@ -1,0 +1,56 @@
+"""Single deliveries: sent as delivered (D1), delivered once (D2), written in a view (M3)."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
+
+from unisono.pipeline.audits.projections import CONTENT, Projections
+from unisono.pipeline.columns import MEMBER, MESSAGE, SOURCE, STREAM, held, message_name, violations
+
+_SENDER = ("run", "group", *SOURCE)
+
+
+def delivery_integrity(trace: Projections) -> DataFrame:
+    """D1: deliveries from sources with a suspect message, each against its SEND."""
+    sources = F.broadcast(trace.suspects.select(*_SENDER).distinct())
+    together = (
+        trace.tables.deliver.where("kind = 'DELIVER'")
+        .where(held("D1"))
+        .join(sources, list(_SENDER), "left_semi")
+        .select(*MEMBER, "position", *SOURCE, "number", *CONTENT, "truth")
+        .join(trace.suspects, list(MESSAGE))
+    )
+    wrong = F.array_compact(
+        F.array(
+            *(F.when(F.col(part) != F.col(f"sent_{part}"), F.lit(part)) for part in CONTENT),
+            F.when(F.col("truth") < F.col("sent_truth"), F.lit("time")),
+        )
+    )
+    never = F.col("sent_sequence").isNull()
+    found = together.select("*", never.alias("never"), wrong.alias("wrong")).where("never or size(wrong) > 0")
+    text = F.when(F.col("never"), F.lit("delivered, but nobody sent it")).otherwise(
+        F.concat(F.lit("not delivered as sent: "), F.array_join("wrong", ", "))
+    )
+    return violations("D1", found, text, message_name())
+
+
+def no_duplication(trace: Projections) -> DataFrame:
+    """D2: only a stream that went back, or stood still, can have repeated something."""
+    delivered = trace.streams.where("kind = 'DELIVER'").where(held("D2"))
+    suspects = F.broadcast(delivered.where("number <= highest").select(*STREAM).distinct())
+    first = F.min("position").over(Window.partitionBy(*STREAM, "number"))
+    found = (
+        delivered.join(suspects, list(STREAM), "left_semi")
+        .select(*MEMBER, "position", *SOURCE, "number", first.alias("first_position"))
+        .where("first_position < position")
+    )
+    text = F.concat(F.lit("delivered before, at position "), F.col("first_position").cast("string"))
+    return violations("D2", found, text, message_name())
+
+
+def in_a_view(trace: Projections) -> DataFrame:
+    """M3."""
+    found = trace.streams.where("kind in ('SEND', 'DELIVER') and named is not null").where(held("M3"))
+    text = F.concat(F.lit("written in view "), "named", F.lit(", installed is "), "installed")
+    return violations("M3", found, text, message_name())

@@ -1,0 +1,201 @@
+"""Multicast liveness (L2): at the end, who lives has what the living sources of its view sent.
+
+Pairs of a listener and a source are few. Most are cleared by a count: as many numbers delivered as there are from the
+start of the spell to the last one due. Only the others are held against every message.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
+
+from unisono.pipeline.audits.projections import Projections
+from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, STREAM, clock, held, message_name, moment, violations
+from unisono.pipeline.tables import Tables
+from unisono.properties.promises import SETTLING_NANOSECONDS
+
+
+def multicast_liveness(trace: Projections) -> DataFrame:
+    """L2."""
+    everybody = trace.keep(pairs(trace.tables))
+    return undelivered(trace, everybody.where("first is not null")).unionByName(
+        left_out(trace, everybody.where("first is null"))
+    )
+
+
+def pairs(tables: Tables) -> DataFrame:
+    """Every listener with every process whose end it can be compared with; `first` is where the spell began, if any."""
+    ends = tables.membership.where("kind = 'END'").select(
+        *PROCESS, "position", moment().alias("ended"), clock().alias("clock")
+    )
+    others = ends.select(
+        "run", F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation"), "clock"
+    )
+    same_clock = F.col("one.clock").eqNullSafe(F.col("other.clock"))
+    return (
+        members(tables)
+        .where("(moved is null or moved <> 'LEAVE')")
+        .where(held("L2"))
+        .join(ends, list(PROCESS))
+        .alias("one")
+        .join(others.alias("other"), (F.col("one.run") == F.col("other.run")) & same_clock)
+        .select("one.*", *(f"other.{name}" for name in SOURCE))
+        .join(last_spells(tables), list(STREAM), "left")
+        .select(
+            *STREAM,
+            "position",
+            (F.col("ended") - SETTLING_NANOSECONDS).alias("last_due"),
+            "joined",
+            "wants",
+            "first",
+        )
+    )
+
+
+def members(tables: Tables) -> DataFrame:
+    """Who joined a group or installed a view in it: the last service, the last JOIN, and whether a LEAVE came after."""
+    columns = (*MEMBER, "position", "kind", "service", "reason", moment().alias("moment"))
+    moves = tables.membership.where("kind in ('JOIN', 'LEAVE')").select(*columns)
+    views = tables.view.where("kind = 'VIEW'").withColumn("reason", F.lit(None)).select(*columns)
+    joins = F.when(F.col("kind") == "JOIN", F.col("position"))
+    serves = F.when(F.col("service").isNotNull() & (F.col("kind") != "LEAVE"), F.col("position"))
+    return (
+        moves.unionByName(views)
+        .groupBy(*MEMBER)
+        .agg(
+            F.max_by("service", serves).alias("service"),
+            F.max_by("moment", joins).alias("joined"),
+            F.max_by("reason", joins).alias("wants"),
+            F.max_by("kind", F.when(F.col("kind") != "VIEW", F.col("position"))).alias("moved"),
+            F.count(F.when(F.col("kind") != "LEAVE", 1)).alias("present"),
+        )
+        .where("present > 0")
+        .select(*MEMBER, "service", "joined", "wants", "moved")
+    )
+
+
+def last_spells(tables: Tables) -> DataFrame:
+    """For each source in a member's last view since its last JOIN, the number at which its spell began."""
+    joins = tables.membership.where("kind = 'JOIN'").groupBy(*MEMBER).agg(F.max("position").alias("join_position"))
+    within = Window.partitionBy(*MEMBER)
+    views = (
+        tables.view.where("kind = 'VIEW'")
+        .join(joins, list(MEMBER), "left")
+        .where("join_position is null or position > join_position")
+        .select(
+            *MEMBER,
+            "start",
+            F.row_number().over(within.orderBy("position")).alias("ordinal"),
+            F.count(F.lit(1)).over(within).alias("views"),
+        )
+    )
+    in_views = views.select(*MEMBER, "ordinal", "views", F.explode("start").alias("begin")).select(
+        *MEMBER,
+        F.col("begin.source").alias("source"),
+        F.col("begin.incarnation").alias("source_incarnation"),
+        F.col("begin.number").alias("number"),
+        "ordinal",
+        "views",
+    )
+    spell = F.col("ordinal") - F.row_number().over(Window.partitionBy(*STREAM).orderBy("ordinal"))
+    return (
+        in_views.select("*", spell.alias("spell"))
+        .groupBy(*STREAM, "spell", "views")
+        .agg(F.max("ordinal").alias("until"), F.min_by("number", "ordinal").alias("first"))
+        .where("until = views")
+        .select(*STREAM, "first")
+    )
+
+
+def undelivered(trace: Projections, pairs: DataFrame) -> DataFrame:
+    """The first message that each listener lacks of a source in its last view."""
+    due = (
+        _sends(trace.tables)
+        .join(F.broadcast(pairs), ["run", "group", *SOURCE])
+        .where("moment <= last_due and number >= first")
+    )
+    asked = trace.keep(due.groupBy(*STREAM, "position", "last_due", "first").agg(F.max("number").alias("last_number")))
+    delivered = trace.streams.where("kind = 'DELIVER'").where(held("L2"))
+    is_new = (F.col("highest_due").isNull() | (F.col("number") > F.col("highest_due"))).alias("is_new")
+    got = (
+        delivered.select(*STREAM, "number", is_new)
+        .join(F.broadcast(asked.select(*STREAM, "first", "last_number")), list(STREAM))
+        .where("is_new and number between first and last_number")
+        .groupBy(*STREAM)
+        .agg(F.count(F.lit(1)).alias("got"))
+    )
+    suspects = trace.keep(
+        asked.join(got, list(STREAM), "left")
+        .where("coalesce(got, 0) <> last_number - first + 1")
+        .select(*STREAM, "position", "last_due", "first")
+    )
+    lacking = (
+        _sends(trace.tables)
+        .join(F.broadcast(suspects), ["run", "group", *SOURCE])
+        .where("moment <= last_due and number >= first")
+        .join(
+            delivered.join(F.broadcast(suspects.select(*STREAM)), list(STREAM), "left_semi").select(*STREAM, "number"),
+            [*STREAM, "number"],
+            "left_anti",
+        )
+        .groupBy(*STREAM, "position")
+        .agg(F.min("number").alias("number"), F.count(F.lit(1)).alias("missing"))
+    )
+    text = F.concat(F.lit("never delivered; of this source "), F.col("missing").cast("string"), F.lit(" are missing"))
+    return violations("L2", lacking, text, message_name())
+
+
+def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
+    """Listeners without a living source in their last view that must have it there."""
+    tables = trace.tables
+    sources = members(tables).where("joined is not null and (moved is null or moved <> 'LEAVE')")
+    first_sends = _sends(tables).groupBy("run", "group", *SOURCE).agg(F.min("moment").alias("first_sent"))
+    known = sources.select(
+        "run",
+        "group",
+        F.col("process").alias("source"),
+        F.col("incarnation").alias("source_incarnation"),
+        F.col("joined").alias("source_joined"),
+    ).join(first_sends, ["run", "group", *SOURCE])
+    healed = tables.fault.where("kind = 'FAULT' and fault = 'heal'").select("run").distinct()
+    gone = cut_off(tables.fault)
+    found = (
+        pairs.where("joined is not null")
+        .where(_wants(F.col("wants"), F.col("source")))
+        .join(known, ["run", "group", *SOURCE])
+        .where("greatest(joined, source_joined, first_sent) <= last_due")
+        .join(healed, "run", "left_semi")
+        .join(gone.withColumnRenamed("name", "process"), ["run", "process"], "left_anti")
+        .join(gone.withColumnRenamed("name", "source"), ["run", "source"], "left_anti")
+    )
+    name = F.concat("source", F.lit("~"), F.lower(F.hex("source_incarnation")))
+    return violations("L2", found, F.concat(name, F.lit(" lives and sends, but is not in the last view")))
+
+
+def cut_off(fault: DataFrame) -> DataFrame:
+    """Names in a fault that began and never ended."""
+    return (
+        fault.where("kind = 'FAULT' and fault not in ('load', 'heal')")
+        .select("run", "edge", F.explode("members").alias("name"))
+        .groupBy("run", "name")
+        .agg(F.sum(F.when(F.col("edge") == "begin", 1).otherwise(-1)).alias("open"))
+        .where("open > 0")
+        .select("run", "name")
+    )
+
+
+def _sends(tables: Tables) -> DataFrame:
+    return tables.send.where("kind = 'SEND'").select(
+        "run",
+        "group",
+        F.col("process").alias("source"),
+        F.col("incarnation").alias("source_incarnation"),
+        "number",
+        moment().alias("moment"),
+    )
+
+
+def _wants(wants: Column, name: Column) -> Column:
+    """Whether a JOIN asked for this source: for all, or for a list with its name."""
+    names = F.transform(F.split(wants, ","), F.trim)
+    return wants.isNotNull() & (wants != "once") & ((wants == "all") | F.array_contains(names, name))

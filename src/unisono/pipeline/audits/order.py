@@ -1,0 +1,34 @@
+"""The order within one source: it never goes back (O1), and within a spell it skips nothing (O2)."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
+
+from unisono.pipeline.audits.projections import Projections
+from unisono.pipeline.columns import held, message_name, violations
+
+
+def fifo(trace: Projections) -> DataFrame:
+    """O1."""
+    found = trace.streams.where("kind = 'DELIVER'").where(held("O1")).where("last >= number")
+    text = F.concat(F.lit("delivered after number "), F.col("last").cast("string"))
+    return violations("O1", found, text, message_name())
+
+
+def reliable_fifo(trace: Projections) -> DataFrame:
+    """O2: a delivery, or the start point of a later view, has the number that is due if its source is in the view."""
+    inside = F.col("view_position").isNotNull() & F.col("begin_position").eqNullSafe(F.col("view_position"))
+    found = (
+        trace.streams.where("kind in ('DELIVER', 'BEGIN')")
+        .where(held("O2"))
+        .select("*", inside.alias("inside"))
+        .where("(inside and number <> due) or (not inside and kind = 'DELIVER')")
+    )
+    due = F.concat(F.lit(" where number "), F.col("due").cast("string"), F.lit(" was due"))
+    text = (
+        F.when(~F.col("inside"), F.lit("delivered though its source is not in the view"))
+        .when(F.col("kind") == "BEGIN", F.concat(F.lit("the view goes on from here"), due))
+        .otherwise(F.concat(F.lit("delivered"), due))
+    )
+    return violations("O2", found, text, message_name())

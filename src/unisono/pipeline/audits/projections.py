@@ -1,0 +1,156 @@
+"""What all audits read: two projections of a trace, each made by one shuffle and kept while the audits run.
+
+A trace is mostly deliveries. They are shuffled once by member, and sorted there by position and then by source
+(`streams`); and reduced once to one row a message (`suspects`). Only suspects are held against single deliveries again.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
+
+from unisono.pipeline.columns import MEMBER, MESSAGE, SOURCE, STREAM, held
+from unisono.pipeline.tables import Tables
+
+CONTENT = ("sequence", "size", "body", "timestamp")
+"""What a message is, beside its name."""
+
+
+class Projections:
+    """The shared projections of one or many runs; close it to give back what they take."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self._kept: list[DataFrame] = []
+
+    def close(self) -> None:
+        for table in self._kept:
+            table.unpersist()
+        self._kept.clear()
+
+    def keep(self, table: DataFrame) -> DataFrame:
+        """Compute a table once, at its first use, and have it until the end."""
+        self._kept.append(table)
+        return table.persist(StorageLevel.MEMORY_AND_DISK)
+
+    @cached_property
+    def streams(self) -> DataFrame:
+        """Sends, deliveries and start points of each source at each member, each with what came before it."""
+        return self.keep(streams(timeline(self.tables)))
+
+    @cached_property
+    def suspects(self) -> DataFrame:
+        """The messages of which some delivery may differ from the SEND."""
+        return self.keep(suspects(self.tables.deliver, sends(self.tables.send)))
+
+
+def timeline(tables: Tables) -> DataFrame:
+    """Sends, deliveries and the start points of views (BEGIN), each with the view that was installed before it.
+
+    `view_position` is its place, null once the member joined anew. `named` and `installed` are the view that the row
+    names and that view, where they are not the same (M3).
+    """
+    common = (*MEMBER, "position", "kind", "service", "view")
+    nobody = [F.lit(None).alias(name) for name in (*SOURCE, "number")]
+    own = [F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation")]
+    sent = tables.send.where("kind = 'SEND'").select(*common, *own, "number")
+    delivered = tables.deliver.where("kind = 'DELIVER'").select(*common, *SOURCE, "number")
+    joins = tables.membership.where("kind = 'JOIN'").select(*common, *nobody)
+    views = tables.view.where("kind = 'VIEW'")
+    begins = views.withColumn("kind", F.lit("BEGIN")).select(*common, F.inline(F.transform("start", _start_point)))
+    rows = sent.unionByName(delivered).unionByName(joins).unionByName(views.select(*common, *nobody))
+    # The kind settles that the start points of a view come before it, so that they see the view before.
+    before = Window.partitionBy(*MEMBER).orderBy("position", "kind").rowsBetween(Window.unboundedPreceding, -1)
+    installed = F.last(F.when(F.col("kind") == "VIEW", F.struct("view", "position")), ignorenulls=True).over(before)
+    joined = F.last(F.when(F.col("kind") == "JOIN", F.col("position")), ignorenulls=True).over(before)
+    since = F.when(joined.isNull() | (joined < installed["position"]), installed["position"])
+    return (
+        rows.unionByName(begins)
+        .select("*", installed["view"].alias("installed"), since.alias("view_position"))
+        .where("kind in ('SEND', 'DELIVER', 'BEGIN')")
+        .select("*", F.expr("view is null or installed is null or view <> installed").alias("elsewhere"))
+        .select(
+            *STREAM,
+            "position",
+            "kind",
+            "service",
+            "number",
+            "view_position",
+            *(
+                F.when(F.col("elsewhere"), F.coalesce(view, F.lit("none"))).alias(name)
+                for name, view in (("named", "view"), ("installed", "installed"))
+            ),
+        )
+    )
+
+
+def streams(timeline: DataFrame) -> DataFrame:
+    """What stands before each row in its stream; each column counts the deliveries that its reader holds.
+
+    `due` is the number that comes next (O2) and `begin_position` the last view with the source; `last` is the number
+    delivered last (O1), `highest` (D2) and `highest_due` (L2) the highest.
+    """
+    before = Window.partitionBy(*STREAM).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
+    begins, delivers, number = F.col("kind") == "BEGIN", F.col("kind") == "DELIVER", F.col("number")
+    following = F.when(begins, number).when(delivers & held("O2"), number + 1)
+    return timeline.select(
+        *STREAM,
+        "position",
+        "kind",
+        "service",
+        "number",
+        "view_position",
+        "named",
+        "installed",
+        F.last(following, ignorenulls=True).over(before).alias("due"),
+        F.last(F.when(begins, F.col("position")), ignorenulls=True).over(before).alias("begin_position"),
+        F.last(F.when(delivers & held("O1"), number), ignorenulls=True).over(before).alias("last"),
+        F.max(F.when(delivers & held("D2"), number)).over(before).alias("highest"),
+        F.max(F.when(delivers & held("L2"), number)).over(before).alias("highest_due"),
+    )
+
+
+def _start_point(start: Column) -> Column:
+    names = {"source": "source", "incarnation": "source_incarnation", "number": "number"}
+    return F.struct(*(start[part].alias(name) for part, name in names.items()))
+
+
+def sends(send: DataFrame) -> DataFrame:
+    """The first SEND of every message, by the position at its source."""
+    first = F.min(F.struct("position", *CONTENT, "truth", "at", "host")).alias("first")
+    return (
+        send.where("kind = 'SEND'")
+        .select("*", F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation"))
+        .groupBy(*MESSAGE)
+        .agg(first)
+        .select(*MESSAGE, *(F.col(f"first.{part}").alias(f"sent_{part}") for part in (*CONTENT, "truth", "at", "host")))
+    )
+
+
+def suspects(deliver: DataFrame, sends: DataFrame) -> DataFrame:
+    """Delivered messages without a SEND, or with a delivery that differs from it or came before it."""
+    bounds = [
+        bound(part).alias(f"{name}_{part}") for part in CONTENT for name, bound in (("least", F.min), ("most", F.max))
+    ]
+    delivered = (
+        deliver.where("kind = 'DELIVER'")
+        .where(held("D1"))
+        .groupBy(*MESSAGE)
+        .agg(
+            *bounds,
+            F.min("truth").alias("first_truth"),
+        )
+    )
+    differs = F.col("sent_sequence").isNull()
+    for part in CONTENT:
+        sent = F.col(f"sent_{part}")
+        differs |= (F.col(f"least_{part}") != sent) | (F.col(f"most_{part}") != sent)
+    early = F.col("first_truth") < F.col("sent_truth")
+    return (
+        delivered.join(sends, list(MESSAGE), "left")
+        .where(differs | early)
+        .select(*MESSAGE, *(f"sent_{part}" for part in (*CONTENT, "truth")))
+    )

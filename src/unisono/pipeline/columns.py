@@ -1,0 +1,61 @@
+"""The columns that audits and measures share: keys, names, times, promises, and the form of a violation."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
+
+from unisono.properties.promises import PROTOCOL, exempt_services
+
+PROCESS = ("run", "process", "incarnation")
+MEMBER = ("run", "group", "process", "incarnation")
+SOURCE = ("source", "source_incarnation")
+STREAM = (*MEMBER, *SOURCE)
+"""One source as one member hears it."""
+MESSAGE = ("run", "group", *SOURCE, "number")
+"""One application message of a run."""
+
+VIOLATION = ("run", "property", "group", "process", "incarnation", "position", "message", "text")
+"""What every audit returns: a violation, and the run it is in."""
+
+
+def moment(truth: str = "truth", at: str = "at") -> Column:
+    """When a row was written: the global time where it is known, else the local clock."""
+    return F.coalesce(truth, at)
+
+
+def clock() -> Column:
+    """What times may be compared with: null for the global time, else the host."""
+    return F.when(F.col("truth").isNull(), F.col("host"))
+
+
+def held(property_id: str) -> Column:
+    """Whether a row's service promises the property; a row without a service is held to everything."""
+    exempt = sorted(exempt_services(PROTOCOL, property_id))
+    if not exempt:
+        return F.lit(True)
+    return F.col("service").isNull() | ~F.col("service").isin(exempt)
+
+
+def process_name(name: str = "process", incarnation: str = "incarnation") -> Column:
+    """One life of a process in words, as in "alice~1f"."""
+    return F.concat(name, F.lit("~"), F.lower(F.hex(incarnation)))
+
+
+def message_name(source: str = "source", incarnation: str = "source_incarnation", number: str = "number") -> Column:
+    """One application message in words, as in "alice~1f/7"."""
+    return F.concat(process_name(source, incarnation), F.lit("/"), F.col(number).cast("string"))
+
+
+def violations(property_id: str, rows: DataFrame, text: Column, message: Column | None = None) -> DataFrame:
+    """Rows that break a property, in the form of a violation; each needs the columns of a member and a position."""
+    return rows.select(
+        "run",
+        F.lit(property_id).alias("property"),
+        "group",
+        "process",
+        "incarnation",
+        "position",
+        (F.lit(None).cast("string") if message is None else message).alias("message"),
+        text.alias("text"),
+    )

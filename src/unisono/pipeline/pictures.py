@@ -1,0 +1,227 @@
+"""Pictures of a run as SVG that stands inside a page: it has no colours of its own, the page's style gives them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from xml.sax.saxutils import escape
+
+from unisono.pipeline.story import PERCENTILES, GroupStory, Lane, Mark, Shade, Story
+from unisono.units import MICROSECOND, MILLISECOND, SECOND
+
+WIDTH = 960
+_LEFT, _RIGHT = 92, 18
+_LANE_HEIGHT, _BAR_HEIGHT = 40, 20
+_PLOT_HEIGHT = 190
+_TINTS = 8
+"""Views with the same members have the same tint, as far as there are tints."""
+_LETTER = 6.6
+_BINS = 36
+_SHAPES = {
+    "start": "M-4,-5 L5,0 L-4,5 Z",
+    "crash": "M-6,-6 L6,6 M-6,6 L6,-6",
+    "leave": "M5,-6 L-5,0 L5,6 Z",
+    "end": "M0,-8 L0,8",
+    "left behind": "M-6,-5 L6,-5 L0,6 Z",
+    "unavailable": "M0,-6 L6,0 L0,6 L-6,0 Z",
+}
+
+Scale = Callable[[float], float]
+
+
+def duration_words(nanoseconds: float) -> str:
+    """Three digits and a unit."""
+    for unit, word in ((SECOND, "s"), (MILLISECOND, "ms"), (MICROSECOND, "µs")):
+        if abs(nanoseconds) >= unit:
+            return f"{nanoseconds / unit:.3g} {word}" if abs(nanoseconds) < 1000 * unit else f"{nanoseconds / unit:.0f} {word}"
+    return f"{nanoseconds:.0f} ns"
+
+
+def lanes(story: Story, group: GroupStory) -> str:
+    """Who was there when: a lane for each life, a bar for each view, shades for faults."""
+    top = 46
+    height = top + _LANE_HEIGHT * len(group.lanes) + 26
+    x = _time_scale(story.duration)
+    middles = [top + _LANE_HEIGHT * index + _LANE_HEIGHT / 2 for index in range(len(group.lanes))]
+    parts = [*_shades(story, group, middles, x, height), *_seconds(story.duration, x, height, top - 6)]
+    tints: dict[tuple[str, ...], int] = {}
+    for lane, y in zip(group.lanes, middles, strict=True):
+        parts.append(f'<text class="name" x="{_LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(lane.name)}</text>')
+        parts.append(f'<line class="life" x1="{x(lane.begin):.1f}" x2="{x(lane.end):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts += _bars(lane, y, x, tints)
+        parts += [_mark(lane, mark, y, x) for mark in lane.marks]
+    return _svg(height, parts, "Who was there when")
+
+
+def throughput(story: Story, group: GroupStory) -> str:
+    """Messages a second over time: sent by all, and delivered at each life."""
+    step = group.rates.step / SECOND
+    sent = [count / step for count in group.rates.sent]
+    delivered = [[count / step for count in counts] for counts in group.rates.delivered.values()]
+    x = _time_scale(story.duration)
+    y, grid = _rate_axis(max([1.0, *sent, *(rate for line in delivered for rate in line)]), "/s")
+    parts = [*grid, *_seconds(story.duration, x, _PLOT_HEIGHT, 12)]
+    for lane, line in zip(group.lanes, delivered, strict=True):
+        first, last = lane.begin // group.rates.step, lane.end // group.rates.step
+        points = [((index + 0.5) * group.rates.step, line[index]) for index in range(first, min(last + 1, len(line)))]
+        parts.append(_line("delivered", points, x, y, f"delivered at {lane.name}", story.duration))
+    points = [((index + 0.5) * group.rates.step, rate) for index, rate in enumerate(sent)]
+    parts.append(_line("sent", points, x, y, "sent by all", story.duration))
+    return _svg(_PLOT_HEIGHT, parts, "Throughput over time, in messages a second")
+
+
+def repairs(story: Story, group: GroupStory) -> str:
+    """Requests for repair over time."""
+    x = _time_scale(story.duration)
+    y, grid = _rate_axis(float(max([1, *group.rates.asked])), "")
+    step = group.rates.step
+    columns = [
+        f'<rect class="column" x="{x(index * step):.1f}" y="{y(count):.1f}" '
+        f'width="{max(1.0, x(step) - x(0) - 1):.1f}" height="{y(0) - y(count):.1f}">'
+        f"<title>{count} in {duration_words(step)} from {index * step / SECOND:.2f} s</title></rect>"
+        for index, count in enumerate(group.rates.asked)
+        if count
+    ]
+    return _svg(_PLOT_HEIGHT, [*grid, *_seconds(story.duration, x, _PLOT_HEIGHT, 12), *columns], "Requests for repair")
+
+
+def latencies(group: GroupStory) -> str:
+    """How many messages took how long to reach the last member; the axis of time is logarithmic."""
+    values = [max(float(MICROSECOND), float(value)) for value in group.latencies]
+    low, high = math.log10(values[0]), math.log10(values[-1])
+    if high - low < 0.1:
+        low, high = low - 0.1, high + 0.1
+    counts = [0] * _BINS
+    for value in values:
+        counts[min(_BINS - 1, int((math.log10(value) - low) / (high - low) * _BINS))] += 1
+
+    def x(value: float) -> float:
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (math.log10(value) - low) / (high - low)
+
+    y, grid = _rate_axis(float(max(counts)), "", top=34)
+    parts = list(grid)
+    for index, count in enumerate(counts):
+        begin, end = (10 ** (low + (high - low) * edge / _BINS) for edge in (index, index + 1))
+        if count:
+            parts.append(
+                f'<rect class="column" x="{x(begin) + 0.5:.1f}" y="{y(count):.1f}" width="{x(end) - x(begin) - 1:.1f}" '
+                f'height="{y(0) - y(count):.1f}"><title>{count} messages from {duration_words(begin)} to '
+                f"{duration_words(end)}</title></rect>"
+            )
+    for power in range(math.floor(low), math.ceil(high) + 1):
+        for value in (factor * 10.0**power for factor in (1, 2, 5)):
+            if low <= math.log10(value) <= high:
+                parts.append(f'<text x="{x(value):.1f}" y="{_PLOT_HEIGHT - 4}" text-anchor="middle">{duration_words(value)}</text>')
+    room = -math.inf
+    for percent in PERCENTILES:
+        value = float(max(MICROSECOND, group.percentile(percent)))
+        place = x(value)
+        line = 14 if place > room else 28
+        room = place + 100 if line == 14 else room
+        anchor = "end" if place > WIDTH - 130 else "start"
+        parts.append(
+            f'<line class="percentile" x1="{place:.1f}" x2="{place:.1f}" y1="{line - 8}" y2="{y(0):.1f}"/>'
+            f'<text class="strong" x="{place + (-5 if anchor == "end" else 5):.1f}" y="{line}" text-anchor="{anchor}">'
+            f"p{percent} {duration_words(value)}</text>"
+        )
+    return _svg(_PLOT_HEIGHT, parts, "Latency to the last member")
+
+
+def _svg(height: float, parts: Sequence[str], label: str) -> str:
+    inside = "\n".join(parts)
+    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label)}">\n{inside}\n</svg>'
+
+
+def _time_scale(duration: int) -> Scale:
+    return lambda at: _LEFT + (WIDTH - _LEFT - _RIGHT) * at / max(1, duration)
+
+
+def _seconds(duration: int, x: Scale, height: float, top: float) -> Iterator[str]:
+    step = _nice(duration / 10)
+    for index in range(int(duration / step) + 1):
+        place = x(index * step)
+        yield f'<line class="grid" x1="{place:.1f}" x2="{place:.1f}" y1="{top:.0f}" y2="{height - 20:.0f}"/>'
+        yield f'<text x="{place:.1f}" y="{height - 4:.0f}" text-anchor="middle">{duration_words(index * step)}</text>'
+
+
+def _rate_axis(highest: float, unit: str, top: float = 14) -> tuple[Scale, list[str]]:
+    bottom = _PLOT_HEIGHT - 20
+    step = max(1.0, _nice(highest / 4))
+    ceiling = step * math.ceil(highest / step)
+
+    def y(value: float) -> float:
+        return bottom - (bottom - top) * value / ceiling
+
+    parts = []
+    for index in range(round(ceiling / step) + 1):
+        place = y(index * step)
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{place:.1f}" y2="{place:.1f}"/>')
+        parts.append(f'<text x="{_LEFT - 8}" y="{place + 4:.1f}" text-anchor="end">{index * step:,.0f}{unit}</text>')
+    return y, parts
+
+
+def _nice(at_least: float) -> float:
+    """1, 2 or 5 times a power of ten, not below."""
+    power = 10.0 ** math.floor(math.log10(max(at_least, 1e-9)))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= at_least * 0.999)
+
+
+def _line(kind: str, points: Sequence[tuple[float, float]], x: Scale, y: Scale, title: str, duration: int) -> str:
+    path = " ".join(f"{x(min(at, duration)):.1f},{y(rate):.1f}" for at, rate in points)
+    return f'<polyline class="{kind}" points="{path}"><title>{escape(title)}</title></polyline>'
+
+
+def _shades(story: Story, group: GroupStory, middles: Sequence[float], x: Scale, height: float) -> Iterator[str]:
+    for load in story.loads:
+        end = story.duration if load.end is None else load.end
+        yield (
+            f'<rect class="load" x="{x(load.begin):.1f}" y="4" width="{x(end) - x(load.begin):.1f}" height="5" rx="2">'
+            f"<title>messages are sent, {_span(load)}</title></rect>"
+        )
+    room = -math.inf
+    for fault in story.faults:
+        begin = x(fault.begin)
+        title = f"<title>{escape(fault.fault)} {escape(', '.join(fault.members))}, {_span(fault)}</title>"
+        if fault.end is None:
+            yield f'<line class="fault" x1="{begin:.1f}" x2="{begin:.1f}" y1="26" y2="{height - 20:.0f}">{title}</line>'
+        else:
+            width = max(1.5, x(fault.end) - begin)
+            taken = [y for lane, y in zip(group.lanes, middles, strict=True) if lane.process in fault.members]
+            spans = [(y - _LANE_HEIGHT / 2, _LANE_HEIGHT) for y in taken] if fault.members else [(40.0, height - 60)]
+            for y, tall in spans:
+                yield (
+                    f'<rect class="fault" x="{begin:.1f}" y="{y:.1f}" width="{width:.1f}" height="{tall:.1f}">{title}</rect>'
+                )
+        word = fault.fault.replace("_", " ")
+        line = 24 if begin > room else 36
+        if line == 24:
+            room = begin + _LETTER * len(word) + 8
+        yield f'<text class="fault" x="{begin + 3:.1f}" y="{line}">{escape(word)}</text>'
+
+
+def _span(shade: Shade) -> str:
+    begin = f"{shade.begin / SECOND:.2f} s"
+    return f"at {begin}" if shade.end is None else f"from {begin} to {shade.end / SECOND:.2f} s"
+
+
+def _bars(lane: Lane, y: float, x: Scale, tints: dict[tuple[str, ...], int]) -> Iterator[str]:
+    for bar in lane.bars:
+        begin, width = x(bar.begin), max(1.0, x(bar.end) - x(bar.begin) - 1)
+        tint = tints.setdefault(tuple(sorted(bar.members)), len(tints)) % _TINTS
+        words = " ".join(bar.members)
+        title = f"{lane.name} from {bar.begin / SECOND:.2f} to {bar.end / SECOND:.2f} s: view of {words}"
+        yield (
+            f'<rect class="view tint{tint}" x="{begin:.1f}" y="{y - _BAR_HEIGHT / 2:.1f}" width="{width:.1f}" '
+            f'height="{_BAR_HEIGHT}" rx="3"><title>{escape(title)}</title></rect>'
+        )
+        shown = next((text for text in (words, str(len(bar.members))) if _LETTER * len(text) + 22 < width), None)
+        if shown is not None:
+            yield f'<text class="inside" x="{begin + 11:.1f}" y="{y + 4:.1f}">{escape(shown)}</text>'
+
+
+def _mark(lane: Lane, mark: Mark, y: float, x: Scale) -> str:
+    title = f"{lane.name} at {mark.at / SECOND:.2f} s {mark.text}"
+    return (
+        f'<path class="mark {mark.kind.replace(" ", "-")}" d="{_SHAPES[mark.kind]}" '
+        f'transform="translate({x(mark.at):.1f},{y:.1f})"><title>{escape(title)}</title></path>'
+    )

@@ -1,0 +1,109 @@
+"""What an audit found: a verdict for each property and run, the first violations, and how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from unisono.properties.promises import PROTOCOL, promised
+from unisono.properties.registry import PROPERTIES
+from unisono.properties.violation import Violation
+
+KEPT_VIOLATIONS = 20
+"""Of each property in each run, so many violations are kept; all are counted."""
+
+Verdict = Literal["held", "violated", "not promised"]
+Engine = Literal["spark", "monitor"]
+
+
+class RunFacts(Struct, frozen=True):
+    """What is in one run: the rows of each family, and the services that they were written under."""
+
+    rows: dict[str, int]
+    services: tuple[str, ...]
+
+
+class RunReport(Struct, frozen=True):
+    """One run: the count of violations by property, and the first of them."""
+
+    run: str
+    facts: RunFacts
+    verdicts: dict[str, Verdict]
+    counts: dict[str, int]
+    violations: list[Violation]
+
+    @property
+    def held(self) -> bool:
+        return not self.counts
+
+
+class AuditReport(Struct, frozen=True):
+    """All runs of one audit; `seconds` is the wall time by property, with what was prepared for all under "reading"."""
+
+    engine: Engine
+    runs: list[RunReport]
+    seconds: dict[str, float]
+
+    @property
+    def held(self) -> bool:
+        return all(run.held for run in self.runs)
+
+    def verdict(self, property_id: str) -> Verdict:
+        """The verdict over all runs."""
+        found = {run.verdicts[property_id] for run in self.runs}
+        return "violated" if "violated" in found else "held" if "held" in found else "not promised"
+
+    def count(self, property_id: str) -> int:
+        return sum(run.counts.get(property_id, 0) for run in self.runs)
+
+    def as_json(self) -> dict[str, Any]:
+        """The report for scripts."""
+        return {
+            "engine": self.engine,
+            "verdict": "held" if self.held else "violated",
+            "properties": [
+                {
+                    "id": item.id,
+                    "name": item.name,
+                    "verdict": self.verdict(item.id),
+                    "violations": self.count(item.id),
+                    "seconds": round(self.seconds.get(item.id, 0.0), 3),
+                }
+                for item in PROPERTIES.values()
+            ],
+            "runs": [{**msgspec.to_builtins(run), "held": run.held} for run in self.runs],
+            "seconds": round(sum(self.seconds.values()), 3),
+        }
+
+
+def run_report(run: str, facts: RunFacts, counts: Mapping[str, int], violations: Iterable[Violation]) -> RunReport:
+    """The report of one run; properties come in the order of the registry, violations in that of the trace."""
+    ranks = {property_id: rank for rank, property_id in enumerate(PROPERTIES)}
+    return RunReport(
+        run=run,
+        facts=facts,
+        verdicts={property_id: _verdict(property_id, counts, facts.services) for property_id in PROPERTIES},
+        counts={property_id: counts[property_id] for property_id in PROPERTIES if counts.get(property_id)},
+        violations=sorted(violations, key=lambda one: (ranks[one.property], *_place(one))),
+    )
+
+
+def _verdict(property_id: str, counts: Mapping[str, int], services: tuple[str, ...]) -> Verdict:
+    if counts.get(property_id):
+        return "violated"
+    if services and not any(promised(PROTOCOL, service, property_id) for service in services):
+        return "not promised"
+    return "held"
+
+
+def _place(violation: Violation) -> tuple[str, str, int, int, str]:
+    return (
+        violation.group,
+        violation.process,
+        violation.incarnation,
+        violation.position,
+        violation.message or "",
+    )

@@ -1,0 +1,154 @@
+"""Finds the runs below a folder and makes each of them a folder of Parquet tables, without Spark.
+
+A run is a run directory, a spool, or a folder of spools that the processes of one run wrote. What is cut short or
+foreign is refused here, with a word on what it is, before any long work begins.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from unisono.errors import TraceError
+from unisono.trace.parquet import table_metadata, table_path, write_tables
+from unisono.trace.run_directory import MARKER, SPOOL, is_run_directory, read_run, refuse_to_read
+from unisono.trace.schema import FAMILIES, AnyRow
+from unisono.trace.spool import read_spool
+
+SPOOL_SUFFIX = ".spool"
+
+SMALL_BYTES = 4_000_000
+"""Traces of less than this, about half a million deliveries in Parquet, are done faster by one task than by many."""
+
+Progress = Callable[[str, int, int], None]
+"""Told what is being done, how much of it is done, and how much there is."""
+
+
+class RunFiles(Struct, frozen=True):
+    """One run on disk: a run directory, or the spools of its processes."""
+
+    path: Path
+    spools: tuple[Path, ...] = ()
+
+    @property
+    def is_parquet(self) -> bool:
+        return not self.spools and not (self.path / SPOOL).exists()
+
+
+def find_runs(paths: Sequence[str | os.PathLike[str]]) -> list[RunFiles]:
+    """The runs that these paths name, each once; a folder of many runs is taken as many runs."""
+    found: dict[Path, RunFiles] = {}
+    for path in paths:
+        runs = list(_runs_at(Path(path)))
+        if not runs:
+            empty = not any(Path(path).iterdir())
+            raise TraceError(f"{path} is empty: there is no run in it" if empty else f"{path} holds no run of unisono")
+        found.update((run.path.resolve(), run) for run in runs)
+    return list(found.values())
+
+
+def _runs_at(path: Path) -> Iterator[RunFiles]:
+    if path.is_file():
+        yield RunFiles(path, (path,))
+        return
+    if not path.is_dir():
+        raise TraceError(f"{path}: there is no such file or directory")
+    if is_run_directory(path):
+        yield RunFiles(path)
+        return
+    if any(table_path(path, family).exists() for family in FAMILIES):
+        raise TraceError(f"{path} is not a complete run: it has no {MARKER} file")
+    spools = tuple(sorted(path.glob(f"*{SPOOL_SUFFIX}")))
+    if spools:
+        yield RunFiles(path, spools)
+        return
+    for entry in sorted(path.iterdir()):
+        if entry.is_dir() and not entry.name.startswith("."):
+            yield from _runs_at(entry)
+
+
+def refuse_damaged(runs: Sequence[RunFiles]) -> None:
+    """Raise for the first run that is cut short, damaged or foreign, as far as a quick look tells."""
+    for run in runs:
+        for spool in run.spools:
+            read_spool(spool)
+        if not run.spools:
+            refuse_to_read(run.path)
+        if run.is_parquet:
+            refuse_damaged_tables(run.path)
+
+
+def read_rows(run: RunFiles) -> list[AnyRow]:
+    """Every row of a run, each process in its own order."""
+    if not run.spools:
+        return read_run(run.path)
+    return [row for spool in run.spools for row in _spool_rows(spool)]
+
+
+def as_tables(
+    runs: Sequence[RunFiles], folder: str | os.PathLike[str], progress: Progress = lambda *_: None
+) -> list[Path]:
+    """For each run a folder of Parquet tables: its own, or one below `folder` into which its spools are written."""
+    tables = []
+    for index, run in enumerate(runs):
+        progress("runs opened", index, len(runs))
+        if run.is_parquet:
+            refuse_damaged_tables(run.path)
+            tables.append(run.path)
+        else:
+            target = Path(folder) / f"run-{index}"
+            target.mkdir(parents=True)
+            rows = read_rows(run)
+            if not rows:
+                raise TraceError(f"{run.path} is a run without a row: there is nothing in it to audit")
+            write_tables(target, rows)
+            tables.append(target)
+    return tables
+
+
+def disk_bytes(runs: Sequence[RunFiles]) -> int:
+    """What these runs take on disk."""
+    files = [file for run in runs for file in run.spools or run.path.iterdir()]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def stored_bytes(directories: Sequence[Path]) -> int:
+    """What the tables in these folders take on disk."""
+    return sum(table_path(directory, family).stat().st_size for directory in directories for family in FAMILIES)
+
+
+def refuse_damaged_tables(directory: Path) -> None:
+    """Raise where a table is missing, cut short, or has other columns than this version reads."""
+    refuse_to_read(directory)
+    rows = sum(table_metadata(table_path(directory, family), family).num_rows for family in FAMILIES)
+    if not rows:
+        raise TraceError(f"{directory} is a run without a row: there is nothing in it to audit")
+
+
+def run_names(directory: Path) -> set[str] | None:
+    """The names of the runs in these tables as far as the ends of the files tell; None where they do not."""
+    names: set[str] = set()
+    for family in FAMILIES:
+        metadata = table_metadata(table_path(directory, family), family)
+        groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
+        columns = [group.column(index) for group in groups for index in range(group.num_columns)]
+        for column in columns:
+            if column.path_in_schema == "run":
+                bounds = column.statistics
+                if bounds is None or not bounds.has_min_max or bounds.min != bounds.max:
+                    return None
+                names.add(bounds.min)
+    return names
+
+
+def _spool_rows(path: Path) -> Iterator[AnyRow]:
+    """The rows of one process. A last append that was cut is what a kill leaves; damage before it is not."""
+    spool = read_spool(path)
+    if spool.header is None:
+        raise TraceError(f"{path} ends within its header: there is nothing in it to audit")
+    yield from spool
+    if spool.ending is not None and spool.ending.why == "damaged":
+        raise TraceError(f"{path} is damaged after {spool.ending.whole_bytes} bytes")

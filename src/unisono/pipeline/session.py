@@ -1,0 +1,134 @@
+"""A Spark session from packages of PyPI alone: Java, Python and addresses are set so that it starts anywhere.
+
+Profiles: `test` is for little data and starts quickly, `local` takes the cores of this machine, `cluster` leaves sizes
+to the cluster whose address is given.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from unisono.errors import UnisonoError
+from unisono.pipeline.java import JavaFrom, java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Profile = Literal["test", "local", "cluster"]
+
+LOOPBACK = "127.0.0.1"
+
+_LOGGING = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+"""
+
+_ALWAYS = {
+    "spark.app.name": "unisono",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+_ON_THIS_MACHINE = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
+_PROFILES: dict[Profile, dict[str, str]] = {
+    "test": {
+        **_ON_THIS_MACHINE,
+        "spark.master": "local[2]",
+        "spark.driver.memory": "1g",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.shuffle.partitions": "1",
+    },
+    "local": {
+        **_ON_THIS_MACHINE,
+        "spark.master": "local[*]",
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": "16",
+    },
+    "cluster": {},
+}
+_JAVA_OPTIONS: dict[Profile, str] = {
+    "test": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "local": "",
+    "cluster": "",
+}
+
+
+def start(profile: Profile = "local", master: str | None = None, java: JavaFrom = "any") -> SparkSession:
+    """A session of this profile; one that runs in this process already is returned as it is.
+
+    A cluster needs the address of its master. `java` forces where Java comes from.
+    """
+    if profile == "cluster" and master is None:
+        raise UnisonoError("a cluster needs the address of its master, such as spark://host:7077")
+    already = _running_session()
+    if already is not None:
+        return already
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    os.environ["JAVA_HOME"] = str(java_home(java))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if profile != "cluster":
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    builder = SparkSession.builder
+    with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
+        for key, value in settings(profile, master, _logging_file(folder)).items():
+            builder = builder.config(key, value)
+        try:
+            return builder.getOrCreate()
+        except (PySparkException, OSError) as error:
+            raise UnisonoError(f"Spark does not start: {error}") from error
+
+
+@contextmanager
+def running(profile: Profile = "local", master: str | None = None, java: JavaFrom = "any") -> Iterator[SparkSession]:
+    """A session for a while: what was started is stopped at the end, what ran before goes on."""
+    from_before = _running_session()
+    session = from_before or start(profile, master, java)
+    try:
+        yield session
+    finally:
+        if from_before is None:
+            session.stop()
+
+
+def _running_session() -> SparkSession | None:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise UnisonoError("Spark is not installed; install it with: pip install 'unisono[lab]'") from None
+    return SparkSession.getActiveSession()
+
+
+def is_on_this_machine(master: str | None) -> bool:
+    """Whether this master is Spark within one process, not a cluster."""
+    return master is None or master.startswith("local")
+
+
+def settings(profile: Profile, master: str | None, logging_file: Path) -> dict[str, str]:
+    """What a profile asks of Spark."""
+    options = f"{_JAVA_OPTIONS[profile]} -Dlog4j2.configurationFile={logging_file.as_uri()}".strip()
+    chosen = {**_ALWAYS, **_PROFILES[profile], "spark.driver.extraJavaOptions": options}
+    return chosen if master is None else {**chosen, "spark.master": master}
+
+
+def _logging_file(folder: str) -> Path:
+    """Errors only, from the first moment on: Spark reads its own choice of level too late."""
+    path = Path(folder) / "log4j2.properties"
+    path.write_text(_LOGGING, encoding="utf-8")
+    return path

@@ -1,0 +1,101 @@
+"""How endpoints are spelled, and where the groups of a realm meet: derived by hash, so that nobody configures them."""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import IPv6Address
+
+from xxhash import xxh3_64_intdigest
+
+from unisono.engine import Address
+from unisono.errors import NetworkError
+
+SocketAddress = tuple[str, int] | tuple[str, int, int, int]
+"""An endpoint as the socket module has it, for IPv4 and for IPv6."""
+
+FIRST_PORT = 20_000
+PORT_COUNT = 12_000
+"""Ports of realms lie below those that systems hand out by themselves."""
+
+_SPELLINGS_LIMIT = 4096
+
+
+def realm_port(realm: str) -> int:
+    """The port on which the multicasts of a realm travel."""
+    return FIRST_PORT + xxh3_64_intdigest(f"port\0{realm}".encode()) % PORT_COUNT
+
+
+def multicast_host(realm: str, address: str, family: socket.AddressFamily) -> str:
+    """An address of the organization's own range: two groups may share one, their numbers still differ."""
+    number = xxh3_64_intdigest(f"{realm}\0{address}".encode())
+    if family == socket.AF_INET6:
+        return str(IPv6Address((0xFF15 << 112) | number))
+    low = number % (1 << 18)
+    return f"239.{192 + (low >> 16)}.{(low >> 8) & 255}.{low & 255}"
+
+
+def spell(endpoint: SocketAddress) -> Address:
+    """127.0.0.1:4711 or [::1]:4711."""
+    host, port = endpoint[0], endpoint[1]
+    return Address(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+
+
+def split(text: str) -> tuple[str, int]:
+    """Host and port of an endpoint as a person writes it."""
+    host, colon, port = text.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        colon = ""
+    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise NetworkError(f"expected host:port or [address]:port, got {text!r}")
+    return host, int(port)
+
+
+def numeric(text: str, family: socket.AddressFamily) -> SocketAddress:
+    """The socket address of a numeric endpoint; a name is refused, so that nothing waits for a name server."""
+    host, port = split(text)
+    try:
+        found = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM, 0, socket.AI_NUMERICHOST)
+    except (OSError, ValueError) as error:
+        raise NetworkError(f"{text!r} is no address of this kind of network: {error}") from None
+    return _socket_address(found[0][4])
+
+
+def _socket_address(found: tuple[object, ...]) -> SocketAddress:
+    host, port, *rest = found
+    assert isinstance(host, str), "the system answered with an endpoint"
+    assert isinstance(port, int), "the system answered with an endpoint"
+    if not rest:
+        return host, port
+    flow, scope = rest
+    assert isinstance(flow, int), "an IPv6 endpoint has two numbers more"
+    assert isinstance(scope, int), "an IPv6 endpoint has two numbers more"
+    return host, port, flow, scope
+
+
+class AddressBook:
+    """Endpoints in both spellings, remembered: the hot path does not format and parse them again and again."""
+
+    __slots__ = ("_family", "_sockets", "_spelled")
+
+    def __init__(self, family: socket.AddressFamily) -> None:
+        self._family = family
+        self._spelled: dict[SocketAddress, Address] = {}
+        self._sockets: dict[Address, SocketAddress] = {}
+
+    def spell(self, endpoint: SocketAddress) -> Address:
+        address = self._spelled.get(endpoint)
+        if address is None:
+            if len(self._spelled) >= _SPELLINGS_LIMIT:
+                self._spelled.clear()
+            address = self._spelled[endpoint] = spell(endpoint)
+        return address
+
+    def endpoint(self, address: Address) -> SocketAddress:
+        endpoint = self._sockets.get(address)
+        if endpoint is None:
+            if len(self._sockets) >= _SPELLINGS_LIMIT:
+                self._sockets.clear()
+            endpoint = self._sockets[address] = numeric(address, self._family)
+        return endpoint

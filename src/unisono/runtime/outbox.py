@@ -1,0 +1,167 @@
+"""What the application sends and the group has not accepted yet.
+
+Sends that come in one turn of the loop go to the engine together, so that they share datagrams. A send that is
+cancelled before that is not sent; after it, it is sent as if nothing had happened: never a part of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from unisono.engine import Fact, Send
+from unisono.errors import MessageTooLarge, SendRejected
+from unisono.settings import Settings
+
+BATCH_BYTES = 128 << 10
+BATCH_MESSAGES = 512
+"""What one fact hands to the engine: small enough that the loop gets to receive in between."""
+_OVERHEAD_BYTES = 128
+
+
+class Waiting:
+    """Messages of one call that go together, and who waits for their acceptance."""
+
+    __slots__ = ("accepted", "messages", "weight")
+
+    def __init__(self, messages: Sequence[bytes], accepted: asyncio.Future[None]) -> None:
+        self.messages = messages
+        self.weight = sum(map(len, messages)) + _OVERHEAD_BYTES * len(messages)
+        self.accepted = accepted
+
+
+class Outbox:
+    """The sends of one group, oldest first."""
+
+    __slots__ = (
+        "_error",
+        "_give",
+        "_group",
+        "_handed",
+        "_handed_bytes",
+        "_limit",
+        "_loop",
+        "_message_limit",
+        "_queue",
+        "_scheduled",
+        "_ticket",
+    )
+
+    def __init__(
+        self, group: str, settings: Settings, loop: asyncio.AbstractEventLoop, give: Callable[[Fact], None]
+    ) -> None:
+        self._group = group
+        self._loop = loop
+        self._give = give
+        self._message_limit = settings.message_limit_bytes
+        self._limit = min(settings.send_queue_bytes, settings.window_bytes)
+        self._queue: deque[Waiting] = deque()
+        self._handed: dict[int, list[Waiting]] = {}
+        self._handed_bytes = 0
+        self._ticket = 0
+        self._scheduled = False
+        self._error: BaseException | None = None
+
+    async def send(self, messages: Sequence[bytes]) -> None:
+        """Wait until every message has left this process, in order."""
+        if self._error is not None:
+            raise self._error
+        for message in messages:
+            if len(message) > self._message_limit:
+                raise MessageTooLarge(
+                    f"this message has {len(message)} bytes and {self._group!r} takes {self._message_limit};"
+                    " send it in parts, or join with a larger message_limit_bytes everywhere"
+                )
+        parts = [Waiting(part, self._loop.create_future()) for part in self._parts(messages)]
+        self._queue.extend(parts)
+        self._schedule()
+        try:
+            for part in parts:
+                await part.accepted
+        except BaseException:
+            for part in parts:
+                if not part.accepted.done():
+                    part.accepted.cancel()
+                elif not part.accepted.cancelled():
+                    part.accepted.exception()  # the caller gets the first error; this one is seen, not raised
+            raise
+
+    def answered(self, ticket: int, refusal: str | None) -> None:
+        """The engine accepted or refused what it was handed under this ticket."""
+        batch = self._handed.pop(ticket, [])
+        for waiting in batch:
+            self._handed_bytes -= waiting.weight
+            if waiting.accepted.done():
+                continue
+            if refusal is None:
+                waiting.accepted.set_result(None)
+            else:
+                waiting.accepted.set_exception(SendRejected(refusal))
+        if self._queue:
+            self._schedule()
+
+    def close(self, error: BaseException) -> None:
+        """Nothing more is sent; who waits, and who comes later, is told why."""
+        if self._error is not None:
+            return
+        self._error = error
+        waiting = [*(waiting for batch in self._handed.values() for waiting in batch), *self._queue]
+        self._handed.clear()
+        self._queue.clear()
+        for one in waiting:
+            if not one.accepted.done():
+                one.accepted.set_exception(error)
+
+    def _parts(self, messages: Sequence[bytes]) -> list[Sequence[bytes]]:
+        """Runs of messages that fit one fact."""
+        most = min(BATCH_BYTES, self._limit)
+        parts: list[Sequence[bytes]] = []
+        first = weight = 0
+        for index, message in enumerate(messages):
+            size = len(message) + _OVERHEAD_BYTES
+            if index > first and (weight + size > most or index - first == BATCH_MESSAGES):
+                parts.append(messages[first:index])
+                first, weight = index, 0
+            weight += size
+        if first < len(messages):
+            parts.append(messages[first:])
+        return parts
+
+    def _schedule(self) -> None:
+        if not self._scheduled and self._error is None:
+            self._scheduled = True
+            self._loop.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        """Give the engine what waits, as far as it has room, one fact a turn."""
+        self._scheduled = False
+        batch: list[Waiting] = []
+        messages: list[bytes] = []
+        weight = 0
+        while self._queue:
+            waiting = self._queue[0]
+            if waiting.accepted.done():  # cancelled while it waited
+                self._queue.popleft()
+                continue
+            first = not self._handed and not batch
+            if not first and self._handed_bytes + weight + waiting.weight > self._limit:
+                break
+            if batch and (weight + waiting.weight > BATCH_BYTES or len(messages) >= BATCH_MESSAGES):
+                break
+            self._queue.popleft()
+            batch.append(waiting)
+            messages += waiting.messages
+            weight += waiting.weight
+        if not batch:
+            return
+        self._ticket += 1
+        self._handed[self._ticket] = batch
+        self._handed_bytes += weight
+        if self._queue:
+            self._schedule_if_room()
+        self._give(Send(self._group, self._ticket, tuple(messages)))
+
+    def _schedule_if_room(self) -> None:
+        if self._handed_bytes + self._queue[0].weight <= self._limit:
+            self._schedule()

@@ -1,0 +1,260 @@
+"""One process in a realm: its name, its sockets, its logs and its trace, shared by all of its groups."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import os
+import random
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Protocol, Self
+
+from unisono.engine import Address, Deliver, Fact, Join, Leave, multicast_address
+from unisono.errors import GroupError, NetworkError, SettingError, UnisonoError
+from unisono.events import Event, Left
+from unisono.identity import ProcessId, why_bad_name
+from unisono.node import Node
+from unisono.runtime.addresses import split
+from unisono.runtime.channels import Channels
+from unisono.runtime.driver import Driver
+from unisono.runtime.interfaces import LOOPBACK, choose_interface, is_loopback
+from unisono.runtime.mesh import Mesh
+from unisono.runtime.multicast import Multicast
+from unisono.runtime.storage import DiskStorage, MemoryStorage, Storage, state_directory
+from unisono.runtime.tracing import Tracer
+from unisono.runtime.transports import TRANSPORTS, Transport, TransportName
+from unisono.settings import Settings
+
+_LOG = logging.getLogger(__name__)
+
+REALM_VARIABLE = "UNISONO_REALM"
+_HOST_LIMIT = 32
+_serial = itertools.count()
+
+
+class Member(Protocol):
+    """One group of this process, as the process sees it."""
+
+    def on_joined(self, error: NetworkError | None) -> None: ...
+
+    def on_events(self, events: Sequence[Event]) -> None: ...
+
+    def on_failed(self, error: BaseException) -> None: ...
+
+    async def leave(self) -> None: ...
+
+
+class Process:
+    """A process that can join groups.
+
+    `name` stays the same over restarts where there is one: the process then keeps its logs in a directory (`storage`,
+    by default the user's state directory). Without a name it gets one of its own and keeps nothing. `trace` is a
+    directory for the trace.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        realm: str | None = None,
+        transport: TransportName = "multicast",
+        seeds: Sequence[str] = (),
+        interface: str | None = None,
+        port: int = 0,
+        trace: str | os.PathLike[str] | None = None,
+        storage: str | os.PathLike[str] | Literal["memory"] | None = None,
+        clock_drift_limit: int = Settings().clock_drift_limit,
+    ) -> None:
+        self.name = name if name is not None else own_name()
+        self.realm = realm_name(realm)
+        if (complaint := why_bad_name(self.name)) is not None:
+            raise SettingError("name", complaint)
+        if transport not in TRANSPORTS:
+            raise SettingError("transport", f"expected one of {', '.join(TRANSPORTS)}, got {transport!r}")
+        if seeds and transport != "mesh":
+            raise SettingError("seeds", 'seeds are for the mesh; add transport="mesh", or leave them out')
+        if isinstance(seeds, str):
+            raise SettingError("seeds", f'expected a list such as ["host:4711"], got {seeds!r}')
+        self._transport_name = transport
+        self._seeds = tuple(seeds)
+        self._interface = interface
+        self._port = port
+        self._trace = None if trace is None else Path(trace)
+        self._storage = storage if storage is not None else ("memory" if name is None else None)
+        self._clock_drift_limit = clock_drift_limit
+        self._members: dict[str, Member] = {}
+        self._leaving: dict[str, asyncio.Future[None]] = {}
+        self._driver: Driver | None = None
+        self._transport: Transport | None = None
+        self._node: Node | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._failure: BaseException | None = None
+        self._closed = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def id(self) -> ProcessId:
+        """Who this is, with its incarnation; known when a group was joined."""
+        if self._node is None or self._node.process is None:
+            raise GroupError(f"process {self.name!r} has no identity yet; join a group first")
+        return self._node.process
+
+    @property
+    def address(self) -> str:
+        """The endpoint of this process: a seed for others."""
+        if self._transport is None:
+            raise GroupError(f"process {self.name!r} has no address yet; start it first")
+        return str(self._transport.address)
+
+    @property
+    def counters(self) -> Counter[str]:
+        """How often each named reason to drop, refuse or give up something was met."""
+        return Counter() if self._driver is None else self._driver.counters
+
+    @property
+    def traced(self) -> bool:
+        return self._trace is not None
+
+    @property
+    def groups(self) -> list[str]:
+        return list(self._members)
+
+    async def start(self) -> None:
+        """Open the sockets; a second call changes nothing."""
+        loop = asyncio.get_running_loop()
+        if self._closed:
+            raise GroupError(f"process {self.name!r} was closed; make a new one")
+        if self._loop is not None and self._loop is not loop:
+            raise GroupError(f"process {self.name!r} runs in another event loop; make one for each loop")
+        self._loop = loop
+        if self._starting is None:
+            self._starting = loop.create_task(self._start())
+        await asyncio.shield(self._starting)
+
+    async def close(self, *, leave: bool = True) -> None:
+        """Leave every group that is still joined, write the end of the trace, close the sockets.
+
+        Without `leave` the others are told nothing, and find the process silent.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        if self._starting is not None:
+            await asyncio.gather(self._starting, return_exceptions=True)
+        if leave and self._failure is None:
+            await asyncio.gather(*(member.leave() for member in self._members.values()))
+        if self._driver is not None:
+            await self._driver.stop(ended=self._failure is None)
+            _LOG.info("%s closed", self.name)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def attach(self, group: str, member: Member, settings: Settings, protocol: str) -> None:
+        """Join a group, after an earlier stay in it has ended; the answer is `on_joined`."""
+        while (leaving := self._leaving.get(group)) is not None and self._failure is None:
+            await asyncio.shield(leaving)
+        if self._failure is not None:
+            raise self._failure
+        if group in self._members:
+            raise GroupError(f"process {self.name!r} is in group {group!r} already; use that, or leave it first")
+        self._members[group] = member
+        self.give(Join(group, settings, protocol))
+
+    def detach(self, group: str) -> None:
+        """A group is over for this process."""
+        self._members.pop(group, None)
+
+    def leave(self, group: str) -> None:
+        assert self._loop is not None, "a process is started before it is used"
+        self._leaving.setdefault(group, self._loop.create_future())
+        self.give(Leave(group))
+
+    def give(self, fact: Fact) -> None:
+        assert self._driver is not None, "a process is started before it is used"
+        self._driver.give(fact)
+
+    # What the driver reports.
+
+    def deliver(self, effect: Deliver) -> None:
+        member = self._members.get(effect.group)
+        if member is not None:
+            member.on_events(effect.events)
+        if effect.group in self._leaving and any(isinstance(event, Left) for event in effect.events):
+            self._leaving.pop(effect.group).set_result(None)
+
+    def joined(self, address: Address, error: NetworkError | None) -> None:
+        for group, member in self._members.items():
+            if multicast_address(group) == address:
+                member.on_joined(error)
+
+    def failed(self, error: BaseException) -> None:
+        self._failure = error if isinstance(error, UnisonoError) else GroupError(f"this process stopped: {error!r}")
+        for member in list(self._members.values()):
+            member.on_failed(self._failure)
+        for leaving in self._leaving.values():
+            leaving.set_result(None)
+        self._leaving.clear()
+
+    async def _start(self) -> None:
+        storage = self._open_storage()
+        try:
+            transport = self._open_transport()
+        except BaseException:
+            storage.close()
+            raise
+        self._node = Node(
+            self.name,
+            random.Random(os.urandom(16)),
+            os.urandom,
+            realm=self.realm,
+            clock_drift_limit=self._clock_drift_limit,
+        )
+        tracer = None if self._trace is None else Tracer(self._trace, self.name)
+        channels = Channels(self.realm, transport.channel_socket)
+        driver = Driver(self._node, transport, channels, storage, self, tracer)
+        try:
+            await driver.start()
+        except BaseException:
+            await driver.stop(ended=False)
+            raise
+        self._driver, self._transport = driver, transport
+        _LOG.info("%s runs at %s in realm %r", self.name, transport.address, self.realm)
+
+    def _open_storage(self) -> Storage:
+        if self._storage == "memory":
+            return MemoryStorage()
+        directory = state_directory(self.realm, self.name) if self._storage is None else Path(self._storage)
+        return DiskStorage(directory)
+
+    def _open_transport(self) -> Transport:
+        wanted = self._interface
+        if wanted is None and self._seeds and all(is_loopback(split(seed)[0]) for seed in self._seeds):
+            wanted = "::1" if all(":" in split(seed)[0] for seed in self._seeds) else LOOPBACK
+        interface = choose_interface(wanted)
+        if self._transport_name == "mesh":
+            return Mesh(self.realm, interface, self._port, self._seeds)
+        return Multicast(self.realm, interface, self._port)
+
+
+def realm_name(realm: str | None) -> str:
+    """The realm that was given, or that of the environment; the empty one is everybody's."""
+    return realm if realm is not None else os.environ.get(REALM_VARIABLE, "")
+
+
+def own_name() -> str:
+    """A name that nobody else has: host, process number, and a count for the second one of a process."""
+    host = "".join(c for c in socket.gethostname().split(".")[0] if c.isprintable())[:_HOST_LIMIT] or "process"
+    serial = next(_serial)
+    return f"{host}-{os.getpid()}" + (f"-{serial + 1}" if serial else "")

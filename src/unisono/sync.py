@@ -1,0 +1,115 @@
+"""The same face for scripts without asyncio: the group lives in a thread of its own, calls wait for it.
+
+with unisono.sync.join("orders") as group:
+    group.send(b"one more")
+    for event in group:
+        ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from unisono.group import Group, GroupEvent
+from unisono.group import join as join_group
+from unisono.identity import ProcessId
+from unisono.runtime.loops import new_loop
+
+__all__ = ["SyncGroup", "join"]
+
+Result = TypeVar("Result")
+
+
+class SyncGroup:
+    """A group for one script; every call may come from any thread."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._loop = new_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"unisono-{group.name}", daemon=True)
+
+    @property
+    def name(self) -> str:
+        return self._group.name
+
+    @property
+    def members(self) -> tuple[ProcessId, ...]:
+        """The sources of the newest view."""
+        return self._group.members
+
+    def send(self, data: bytes) -> None:
+        """Send one message; waits while the window is full."""
+        self._call(self._group.send(data))
+
+    def send_many(self, messages: Iterable[bytes]) -> None:
+        self._call(self._group.send_many(messages))
+
+    def receive(self, timeout_seconds: float | None = None) -> GroupEvent | None:
+        """The next event, or None when none came in time or the group was left."""
+        found = self._call(self._receive(1, timeout_seconds))
+        return found[0] if found else None
+
+    def receive_many(self, limit: int = 1000, timeout_seconds: float | None = None) -> list[GroupEvent]:
+        """All events that are there, at most `limit`; waits for the first."""
+        return self._call(self._receive(limit, timeout_seconds))
+
+    def __iter__(self) -> Iterator[GroupEvent]:
+        while (event := self.receive()) is not None:
+            yield event
+
+    def leave(self) -> None:
+        self._call(self._group.leave())
+
+    def open(self) -> Self:
+        self._thread.start()
+        try:
+            self._call(self._group.open())
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Leave and end the thread. A second call changes nothing."""
+        if self._thread.is_alive():
+            try:
+                self._call(self._group.close())
+            finally:
+                self._stop()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def _receive(self, limit: int, timeout_seconds: float | None) -> list[GroupEvent]:
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                return await self._group.receive_many(limit)
+        except TimeoutError:
+            return []
+
+    def _call(self, work: Coroutine[Any, Any, Result]) -> Result:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def join(group: str, **options: Any) -> SyncGroup:
+    """A group to use with `with`; the options are those of `unisono.join`."""
+    return SyncGroup(join_group(group, **options))

@@ -1,0 +1,222 @@
+"""A trial: a scenario with all its draws made, run by the clock on real processes.
+
+The faults are those of the simulator, carried out by the same code; what cannot be made on one machine is refused
+beforehand. Afterwards the spools of all lives become one trace, which the same monitors judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal, cast
+
+from unisono.errors import ScenarioError
+from unisono.properties.registry import MonitorSuite
+from unisono.runtime.tracing import host_mark
+from unisono.simulation.machine import Machine
+from unisono.simulation.network import Network
+from unisono.simulation.outcome import Outcome, verdicts
+from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, Scenario
+from unisono.simulation.scenario_text import write_scenario
+from unisono.simulation.troubles import Troubles
+from unisono.trace.recorder import Recorder
+from unisono.trace.run_directory import write_run
+from unisono.trace.schema import AnyRow, FaultRow, GaugeRow
+from unisono.trials.gathering import Kill, gather
+from unisono.trials.hosts import Hosts, address_of
+from unisono.trials.hub import Hub
+from unisono.trials.member import Charge, Load
+from unisono.trials.process import MemberProcess
+from unisono.units import SECOND
+
+NOT_REAL = ("slow", "clock_step", "clock_drift", "timer_drift", "disk", "replay")
+"""Faults that only the simulator makes."""
+PORT = 4700
+LEAD = SECOND
+"""All members have joined by then, and the clock of the scenario starts."""
+
+Progress = Callable[[float, str], None]
+
+
+def refuse_what_cannot_be_made(scenario: Scenario) -> None:
+    """Raise for the first thing in a scenario that one machine cannot do."""
+    for index, fault in enumerate(scenario.faults):
+        if fault.kind in NOT_REAL:
+            raise ScenarioError(
+                f"fault[{index}].kind", f"{fault.kind!r} cannot be made with real processes; simulate it"
+            )
+        if fault.when is not None:
+            raise ScenarioError(f"fault[{index}].when", "rows of real processes come too late for this; give a time")
+    for index, plan in enumerate(scenario.member_plans):
+        if plan.joins or plan.leaves is not None:
+            raise ScenarioError(f"member[{index}]", "use the faults join and leave with real processes")
+
+
+class Trial:
+    """One run on real processes; also the stage on which the faults of the simulator act."""
+
+    def __init__(self, scenario: Scenario, hosts: Hosts, folder: Path) -> None:
+        assert isinstance(scenario.members, int), "a trial runs a drawn scenario"
+        assert scenario.seed is not None, "a trial runs a drawn scenario"
+        self._scenario = scenario
+        self._folder = folder
+        self._began = time.monotonic_ns() + LEAD
+        self._loop = asyncio.get_running_loop()
+        self._recorder = Recorder(f"{scenario.name}-{scenario.seed}", "", host_mark())
+        self._restarting: set[asyncio.Task[None]] = set()
+        self._kills: list[Kill] = []
+        self._groups = scenario.groups or (GroupPlan(name=DEFAULT_GROUP, members=tuple(range(scenario.members))),)
+        self.rows: list[AnyRow] = []
+        self.seed = scenario.seed
+        self.end_of_faults = scenario.duration
+        self.network = Network(scenario.network, scenario.members, scenario.sites or scenario.members, self.seed, False)
+        self.members = [self._member(index, hosts) for index in range(scenario.members)]
+        self.machines = cast(list[Machine], self.members)  # as far as the faults that are let in go
+        self.hub = Hub(self.network, hosts.descriptors, lambda: self.now)
+        self.troubles = Troubles(self)
+
+    @property
+    def now(self) -> int:
+        return time.monotonic_ns() - self._began
+
+    def _member(self, index: int, hosts: Hosts) -> MemberProcess:
+        scenario = self._scenario
+        name = f"p{index}"
+        overrides = next((plan.options for plan in scenario.member_plans if plan.index == index), {})
+        charge = Charge(
+            name=name,
+            life=0,
+            seed=self.seed,
+            realm=f"trial-{self._began}",
+            interface=str(address_of(index)),
+            port=PORT,
+            seeds=[f"{address_of(other)}:{PORT}" for other in range(len(hosts.descriptors)) if other != index],
+            trace=str(self._folder / "spool"),
+            storage=str(self._folder / "disk" / name),
+            groups=[plan.name for plan in self._groups if index in plan.members],
+            settings={**scenario.options, **overrides},
+            loads=list(self._loads(index)),
+        )
+        return MemberProcess(index, charge, hosts.command(index), self._folder / f"{name}.log")
+
+    def _loads(self, index: int) -> Iterator[Load]:
+        for workload in self._scenario.workloads:
+            if workload.senders == "all" or index in workload.senders:
+                stop = min(workload.stop or self._scenario.duration, self._scenario.duration)
+                rate = None if workload.rate == "max" else float(workload.rate)
+                yield Load(workload.group, rate, workload.size, self._began + workload.start, self._began + stop)
+
+    async def run(self, progress: Progress) -> None:
+        """The safety phase, then healing, then the time to converge, all in real time."""
+        scenario = self._scenario
+        await asyncio.gather(*(member.start() for member in self.members))
+        for workload in scenario.workloads:
+            stop = min(workload.stop or scenario.duration, scenario.duration)
+            self.schedule(workload.start, lambda now: self._note("load", "begin"))
+            self.schedule(stop, lambda now: self._note("load", "end"))
+        self.troubles.arrange(scenario.faults)
+        await self._wait_until(scenario.duration, progress, "under faults")
+        self.troubles.end_all()
+        self._note("heal", "begin")
+        await self._wait_until(scenario.duration + scenario.settle, progress, "settling")
+        await asyncio.gather(*self._restarting)
+        await asyncio.gather(*(member.end() for member in self.members))
+        self.hub.close()
+
+    async def _wait_until(self, at: int, progress: Progress, phase: str) -> None:
+        whole = self._scenario.duration + self._scenario.settle
+        while (left := at - self.now) > 0:
+            progress(max(0, self.now) / whole, phase)
+            await asyncio.sleep(min(left / SECOND, 0.5))
+
+    def kill_all(self) -> None:
+        for member in self.members:
+            if member.alive:
+                member.kill()
+
+    # The stage of the faults.
+
+    def schedule(self, at: int, call: Callable[[int], None]) -> None:
+        self._loop.call_later(max(0, at - self.now) / SECOND, lambda: call(self.now))
+
+    def note_fault(self, fault: Fault, begins: bool, members: list[str]) -> None:
+        self._note(fault.kind, "begin" if begins else "end", members)
+
+    def crash(self, machine: Machine) -> None:
+        member = self.members[machine.index]
+        if member.alive:
+            member.kill()
+            self._kills.append((member.name, time.monotonic_ns()))
+
+    def restart(self, machine: Machine, disk: bool) -> None:
+        task = asyncio.ensure_future(self._restart(self.members[machine.index], disk))
+        self._restarting.add(task)
+
+    async def _restart(self, member: MemberProcess, disk: bool) -> None:
+        await member.gone()
+        if not disk:
+            member.forget_disk()
+        await member.start()
+
+    def leave(self, machine: Machine, group: str | None) -> None:
+        self.members[machine.index].command("leave", group)
+
+    def join(self, machine: Machine, group: str | None) -> None:
+        self.members[machine.index].command("join", group)
+
+    def _note(self, fault: str, edge: Literal["begin", "end"], members: list[str] | None = None) -> None:
+        row = FaultRow(kind="FAULT", fault=fault, edge=edge, members=members or [])
+        self.rows.append(self._recorder.stamp(row, time.monotonic_ns(), None))
+
+    def trace(self) -> list[AnyRow]:
+        """The rows of all lives and of the faults, by the clock that they share."""
+        run = f"{self._scenario.name}-{self.seed}"
+        return gather(self._folder / "spool", run, [member.name for member in self.members], self._kills, self.rows)
+
+
+def run_trial(scenario: Scenario, out: Path | None = None, progress: Progress = lambda part, phase: None) -> Outcome:
+    """Run a drawn scenario on real processes; the trace goes to `out` where given."""
+    refuse_what_cannot_be_made(scenario)
+    assert isinstance(scenario.members, int), "a trial runs a drawn scenario"
+    began = time.perf_counter()
+    with TemporaryDirectory(prefix="unisono-trial-") as folder, Hosts(scenario.members) as hosts:
+        rows, counters = asyncio.run(_run(scenario, hosts, Path(folder), progress))
+    monitors = MonitorSuite()
+    marks: Counter[str] = Counter()
+    for row in rows:
+        monitors.observe(row)
+        if isinstance(row, GaugeRow) and row.kind == "MARK":
+            marks[row.name] += 1
+        elif not isinstance(row, GaugeRow):
+            counters[row.kind] += 1
+    monitors.finish()
+    outcome = Outcome(
+        scenario=scenario.name,
+        seed=scenario.seed or 0,
+        verdicts=verdicts(scenario, monitors.counts),
+        violations=monitors.violations,
+        marks=dict(sorted(marks.items())),
+        counters=dict(sorted(counters.items())),
+        events=len(rows),
+        seconds=time.perf_counter() - began,
+    )
+    if out is not None:
+        write_run(out, rows, scenario_text=write_scenario(scenario), summary=outcome.summary())
+    return outcome
+
+
+async def _run(scenario: Scenario, hosts: Hosts, folder: Path, progress: Progress) -> tuple[list[AnyRow], Counter[str]]:
+    trial = Trial(scenario, hosts, folder)
+    try:
+        await trial.run(progress)
+    except BaseException:
+        trial.kill_all()
+        raise
+    counters = Counter(trial.network.counters)
+    for member in trial.members:
+        counters.update(member.counters)
+    return trial.trace(), counters

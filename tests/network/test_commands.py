@@ -1,0 +1,112 @@
+"""The commands and the example, as a person runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from examples.orders import ORDERS
+from examples.orders import main as orders
+from tests.network.meeting import run, together
+from tests.network.processes import PATIENCE_SECONDS, ROOT, Talker
+from unisono.cli.main import app
+
+
+def chat(name: str, realm: str, *options: str) -> Talker:
+    return Talker(name, ["-m", "unisono", "chat", "lobby", "--name", name, "--realm", realm, *options])
+
+
+@pytest.mark.parametrize("transport", ["multicast", "mesh"])
+def test_two_chats_find_each_other(realm: str, transport: str) -> None:
+    with closing(chat("ada", realm, "--transport", transport)) as ada:
+        with closing(chat("bob", realm, "--transport", transport)) as bob:
+            ada.wait_line("* bob is here")
+            bob.wait_line("* ada is here")
+            ada.tell("hello \x1b[2J bob")
+            bob.wait_line("ada: hello \N{REPLACEMENT CHARACTER}[2J bob")
+            bob.tell("hello ada")
+            ada.wait_line("bob: hello ada")
+            assert bob.process.stdin is not None
+            bob.process.stdin.close()
+            assert bob.process.wait(PATIENCE_SECONDS) == 0
+        ada.wait_line("* bob left")
+        assert "ada: hello ada" not in ada.lines
+
+
+def test_chat_refuses_a_bad_call(realm: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "unisono", "chat", "lobby", "--realm", realm, "--interface", "nowhere"],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "no interface 'nowhere' is up here" in done.stderr
+
+
+def test_doctor_says_what_this_machine_allows(realm: str) -> None:
+    result = CliRunner().invoke(app, ["doctor", "--realm", realm])
+    assert result.exit_code == 0, result.output
+    assert "ok    multicast on lo (127.0.0.1): sent and heard on this machine" in result.output
+    assert re.search(r"^(ok  |warn)  receive buffer: \d+ KiB of 4096 KiB$", result.output, re.MULTILINE)
+    told = CliRunner().invoke(app, ["doctor", "--realm", realm, "--json"])
+    report = json.loads(told.output)
+    assert report["exit"] == 0
+    assert {check["status"] for check in report["checks"]} <= {"ok", "warn"}
+    assert all(check["advice"] for check in report["checks"] if check["status"] == "warn")
+
+
+def test_doctor_says_why_nothing_works() -> None:
+    result = CliRunner().invoke(app, ["doctor", "--interface", "nowhere"])
+    assert result.exit_code == 1
+    assert "bad   interface: no interface 'nowhere' is up here; there are lo (127.0.0.1)" in result.output
+
+
+def test_doctor_hears_the_members_of_a_group(realm: str) -> None:
+    async def main() -> None:
+        async with together(["ada", "bob"], realm):
+            command = [sys.executable, "-m", "unisono", "doctor", "g", "--realm", realm, "--json"]
+            doctor = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+            output, _ = await doctor.communicate()
+        heard = json.loads(output)["checks"][-1]
+        assert (heard["status"], heard["says"]) == ("ok", "heard ada, bob")
+
+    run(main())
+
+
+def test_doctor_says_when_nobody_is_heard(realm: str) -> None:
+    result = CliRunner().invoke(app, ["doctor", "nobody", "--realm", realm])
+    assert result.exit_code == 0
+    assert "warn  group 'nobody': nobody was heard on 239." in result.output
+    assert "same realm and the same interface" in result.output
+
+
+def test_the_example_runs_as_the_docs_show(realm: str, capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        assert await orders(realm=realm) == list(ORDERS)
+
+    run(main())
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    assert re.findall(r"```text\n(.*?)```", page, re.DOTALL)[0] == capsys.readouterr().out
+
+
+def test_the_first_lines_of_the_docs_run(realm: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("UNISONO_REALM", realm)
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    programs = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(programs) == 2
+    for number, text in enumerate(programs):
+        program = tmp_path / f"program{number}.py"
+        program.write_text(text, encoding="utf-8")
+        done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout) == (0, "b'one more'\n"), done.stderr

@@ -1,0 +1,238 @@
+"""Audits of simulated runs: they hold as they are, and every damage to one is named."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pipeline.traces import of_run
+from unisono.pipeline.audit import audit
+from unisono.pipeline.monitor_audit import audit_with_monitors
+from unisono.pipeline.report import KEPT_VIOLATIONS
+from unisono.pipeline.tables import read_tables
+from unisono.properties.damages import DAMAGES
+from unisono.properties.registry import PROPERTIES
+from unisono.simulation.draw import draw
+from unisono.simulation.library import load
+from unisono.simulation.world import run
+from unisono.trace.run_directory import read_run, write_run
+from unisono.trace.schema import AnyRow, GaugeRow
+from unisono.trace.spool import SpoolWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Call = Callable[..., tuple[int, str, str]]
+
+SCENARIOS = ("quiet-lan", "crash-restart", "mixed-services")
+
+
+@pytest.fixture(scope="session")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one run of each scenario."""
+    folder = tmp_path_factory.mktemp("simulated")
+    for name in SCENARIOS:
+        run(draw(load(name), 1), folder / name)
+    return folder
+
+
+def store(directory: Path, rows: list[AnyRow], form: str = "parquet") -> Path:
+    write_run(directory, rows, scenario_text="", summary={}, form="spool" if form == "spool" else "parquet")
+    return directory
+
+
+def in_other_forms(folder: Path, rows: list[AnyRow]) -> None:
+    """A run as a spool, and as the spools of its processes, one of them cut short."""
+    store(folder / "spool", of_run(rows, "spool"), "spool")
+    raw = folder / "raw"
+    raw.mkdir()
+    for process in sorted({row.process for row in rows}):
+        with SpoolWriter(raw / f"{process or 'outside'}.spool", "raw") as spool:
+            spool.write([row for row in of_run(rows, "raw") if row.process == process])
+    cut = raw / "p0.spool"
+    cut.write_bytes(cut.read_bytes() + b"\x00\x10")
+
+
+def test_simulated_runs_hold(spark: SparkSession, simulated: Path, tmp_path: Path) -> None:
+    in_other_forms(tmp_path, read_run(simulated / "quiet-lan"))
+    steps: list[tuple[str, int, int]] = []
+    report = audit(spark, [simulated, tmp_path], lambda *step: steps.append(step))
+    assert report.held
+    names = [one.run for one in report.runs]
+    assert names == ["crash-restart-1", "mixed-services-1", "quiet-lan-1", "raw", "spool"]
+    assert len({str(one.facts) for one in report.runs[2:]}) == 1
+    assert {verdict for one in report.runs for verdict in one.verdicts.values()} == {"held"}
+    assert all(one.facts.rows["deliver"] > 100 for one in report.runs)
+    assert ("properties checked", 7, 8) in steps
+    assert set(report.seconds) == {"reading", *PROPERTIES}
+    told = [(one.facts, one.verdicts) for one in report.runs]
+    assert told == [(one.facts, one.verdicts) for one in audit_with_monitors([simulated, tmp_path]).runs]
+
+
+def test_runs_of_one_name_are_told_apart(spark: SparkSession, simulated: Path, tmp_path: Path) -> None:
+    shutil.copytree(simulated / "quiet-lan", tmp_path / "copy [1]")
+    folders = [simulated / "quiet-lan", tmp_path / "copy [1]", simulated / "crash-restart"]
+    rows = read_tables(spark, folders).send.groupBy("run").count().collect()
+    expected = [*(f"quiet-lan-1 in {folder}" for folder in folders[:2]), "crash-restart-1"]
+    assert sorted(row["run"] for row in rows) == sorted(expected)
+    told = [report.run for report in audit_with_monitors(folders).runs]
+    assert told == sorted(expected)
+
+
+def above_its_cap(count: int) -> list[AnyRow]:
+    return [
+        GaugeRow(kind="GAUGE", run="gauges", process="a", position=position, name="window", value=2, cap=1)
+        for position in range(count)
+    ]
+
+
+@pytest.mark.usefixtures("spark")
+def test_each_damage_to_a_simulated_run_is_named(call: Call, simulated: Path, tmp_path: Path) -> None:
+    """All damaged copies are runs of one folder, so that they are one audit."""
+    damaged: dict[str, list[AnyRow]] = {}
+    for scenario in SCENARIOS:
+        rows = read_run(simulated / scenario)
+        for name in [name for name in DAMAGES if name not in damaged]:
+            changed = DAMAGES[name].apply(rows, Random(1))
+            if changed is not None:
+                damaged[name] = of_run(changed, name)
+    assert set(damaged) == set(DAMAGES)
+    gauges = above_its_cap(3 * KEPT_VIOLATIONS)
+    store(tmp_path / "run", [*(row for rows in damaged.values() for row in rows), *gauges])
+    code, out, _ = call("audit", tmp_path / "run", "--json")
+    report = json.loads(out)
+    assert (code, report["exit"], report["verdict"], report["engine"]) == (1, 1, "violated", "spark")
+    found = {one["run"]: one for one in report["runs"]}
+    for name in damaged:
+        assert set(DAMAGES[name].breaks) <= set(found[name]["counts"]), name
+        for property_id in DAMAGES[name].breaks:
+            first = next(one for one in found[name]["violations"] if one["property"] == property_id)
+            assert first["text"]
+            assert property_id == "L6" or (first["process"] and first["position"])
+    assert found["gauges"]["counts"] == {"L7": len(gauges)}
+    assert [one["position"] for one in found["gauges"]["violations"]] == list(range(KEPT_VIOLATIONS))
+    by_monitors = audit_with_monitors([tmp_path / "run"])
+    assert {name: one["counts"] for name, one in found.items()} == {one.run: one.counts for one in by_monitors.runs}
+
+
+@pytest.fixture
+def damaged_run(simulated: Path, tmp_path: Path) -> Path:
+    rows = DAMAGES["removed_delivery"].apply(read_run(simulated / "quiet-lan"), Random(3))
+    assert rows is not None
+    return store(tmp_path / "damaged", rows)
+
+
+def test_the_command_names_what_is_wrong(call: Call, simulated: Path, damaged_run: Path) -> None:
+    code, out, err = call("audit", damaged_run, "--engine", "monitor", "--json")
+    report = json.loads(out)
+    assert (code, err, report["exit"], report["engine"]) == (1, "", 1, "monitor")
+    (one,) = report["runs"]
+    first = one["violations"][0]
+    assert (first["property"], one["counts"]["O2"]) == ("O2", 1)
+    code, out, err = call("audit", damaged_run, simulated, "--engine", "monitor")
+    assert (code, err) == (1, "")
+    name = f"{first['process']}~{first['incarnation']:x}"
+    assert f"O2 in {first['group']} at {name} position {first['position']} message {first['message']}: " in out
+    assert "O2: a message of a source in the view was left out" in out
+    assert out.endswith("4 runs, 3 held, 1 violated\n")
+
+
+def test_the_command_says_that_all_held(call: Call, simulated: Path) -> None:
+    code, out, err = call("audit", simulated, "--engine", "monitor")
+    assert (code, err) == (0, "")
+    assert "deliveries audited in" in out
+    assert out.endswith("3 runs, 3 held, 0 violated\n")
+
+
+def empty(run: Path) -> None:
+    shutil.rmtree(run)
+    run.mkdir()
+
+
+def foreign(run: Path) -> None:
+    empty(run)
+    (run / "thesis.txt").write_text("years of work")
+
+
+def without_marker(run: Path) -> None:
+    (run / "COMPLETE").unlink()
+
+
+def without_a_table(run: Path) -> None:
+    (run / "view.parquet").unlink()
+
+
+def cut_table(run: Path) -> None:
+    table = run / "deliver.parquet"
+    table.write_bytes(table.read_bytes()[:-100])
+
+
+def foreign_table(run: Path) -> None:
+    shutil.copy(run / "send.parquet", run / "deliver.parquet")
+
+
+def of_another_version(run: Path) -> None:
+    (run / "COMPLETE").write_text("99\n")
+
+
+def without_rows(run: Path) -> None:
+    store(run, [])
+
+
+def cut_spool(run: Path) -> None:
+    rows = read_run(run)
+    store(run, rows, "spool")
+    spool = run / "trace.spool"
+    spool.write_bytes(spool.read_bytes()[:-1])
+
+
+def gone(run: Path) -> None:
+    shutil.rmtree(run)
+
+
+def a_file(run: Path) -> None:
+    shutil.rmtree(run)
+    run.write_text("years of work and more, as long as a header of a spool would be")
+
+
+@pytest.mark.parametrize("engine", ["monitor", "spark"])
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (empty, "is empty: there is no run in it"),
+        (foreign, "holds no run of unisono"),
+        (without_marker, "not a complete run: it has no COMPLETE file"),
+        (without_a_table, "view.parquet"),
+        (cut_table, "cannot read"),
+        (foreign_table, "other columns"),
+        (of_another_version, "schema version 99"),
+        (without_rows, "a run without a row"),
+        (cut_spool, "is damaged"),
+        (gone, "no such file or directory"),
+        (a_file, "is not a spool"),
+    ],
+)
+def test_what_is_no_whole_run_is_refused_with_a_word(
+    call: Call, simulated: Path, tmp_path: Path, spoil: Callable[[Path], None], words: str, engine: str
+) -> None:
+    """With Spark too, before it starts."""
+    target = tmp_path / "run"
+    shutil.copytree(simulated / "quiet-lan", target)
+    spoil(target)
+    code, out, err = call("audit", target, "--engine", engine)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert str(target) in err
+    assert "Traceback" not in err
+
+
+def test_a_master_is_for_spark(call: Call, simulated: Path) -> None:
+    code, _, err = call("audit", simulated, "--engine", "monitor", "--master", "local[1]")
+    assert code == 2
+    assert "only Spark has a master" in err
