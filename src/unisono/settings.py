@@ -119,7 +119,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="What a sender may have sent and not yet know to be stable.",
             extra=_SIZE,
         ),
-    ] = 4 * MIB
+    ] = MIB
     send_queue_bytes: Annotated[
         int, Meta(ge=0, le=4096 * MIB, description="What may wait to be sent; one message always may.", extra=_SIZE)
     ] = 128 * MIB

@@ -10,6 +10,7 @@ import typer
 
 from unisono.cli.audit_report import AuditProgress, show_audit
 from unisono.cli.simulation_report import echo_json
+from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.report import AuditReport
 from unisono.pipeline.session import Profile
 
@@ -56,6 +57,17 @@ def audit(
     else:
         show_audit(report)
     raise typer.Exit(code)
+
+
+def audit_with_what_is_there(directories: list[Path], progress: AuditProgress) -> AuditReport:
+    """By Spark; where it does not start here, by the monitors, and that is said."""
+    try:
+        return _audit(directories, AuditEngine.SPARK, None, progress)
+    except TraceError:
+        raise
+    except UnisonoError as error:
+        typer.echo(f"{error}; the monitors audit instead", err=True)
+        return _audit(directories, AuditEngine.MONITOR, None, progress)
 
 
 def _audit(directories: list[Path], engine: AuditEngine, master: str | None, progress: AuditProgress) -> AuditReport:

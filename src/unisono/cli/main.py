@@ -10,7 +10,9 @@ import typer
 
 from unisono.cli.audit import audit
 from unisono.cli.chat import chat
+from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
+from unisono.cli.report import report
 from unisono.cli.simulate import simulate
 from unisono.errors import UnisonoError
 
@@ -48,6 +50,8 @@ app.command()(simulate)
 app.command()(chat)
 app.command()(doctor)
 app.command()(audit)
+app.command()(report)
+app.command()(demo)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

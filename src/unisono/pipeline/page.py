@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,10 @@ _TEMPLATE = "page.html.jinja"
 _HELD = {
     "D1": "Whatever was delivered had been sent, exactly like that.",
     "D2": "Nobody got a message twice.",
-    "M3": "Everything was sent and delivered in a view.",
+    "M3": "Everything was sent and delivered in the view that was installed.",
     "O1": "The messages of each source came in the order in which they were sent.",
     "O2": "Of a source in the view, no message was left out, and nothing came from anybody else.",
-    "L2": "Processes that lived to the end have what the others that did so sent.",
+    "L2": "Who lived to the end got what the living in its view sent, the last 2 s aside.",
     "L6": "Under load there was never a halt of more than 10 s.",
     "L7": "No buffer grew above its cap.",
 }
@@ -63,6 +64,13 @@ class Line(Struct, frozen=True):
     places: list[Place]
 
 
+def why_no_page() -> str | None:
+    """What a page lacks here, if anything."""
+    if find_spec("jinja2") is None:
+        return "a page needs jinja2; install it with: pip install 'unisono[lab]'"
+    return None
+
+
 def page_place(path: Path) -> Path:
     """Where the page of a run goes unless somebody says otherwise: into the folder of the run, or beside its spool."""
     return path / PAGE if path.is_dir() else path.with_name(f"{path.name}.html")
@@ -80,10 +88,10 @@ def write_page(path: str | os.PathLike[str], report: AuditReport, out: Path) -> 
 
 def render_page(rows: Sequence[AnyRow], report: RunReport, engine: str) -> str:
     """The page of one run."""
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError:
-        raise UnisonoError("a page needs jinja2; install it with: pip install 'unisono[lab]'") from None
+    if (missing := why_no_page()) is not None:
+        raise UnisonoError(missing)
+    from jinja2 import Environment, StrictUndefined
+
     told = story(rows)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(duration=pictures.duration_words, number=_number, size=_size)

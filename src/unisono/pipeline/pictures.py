@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
@@ -31,9 +32,12 @@ Scale = Callable[[float], float]
 
 def duration_words(nanoseconds: float) -> str:
     """Three digits and a unit."""
+    if not nanoseconds:
+        return "0 s"
     for unit, word in ((SECOND, "s"), (MILLISECOND, "ms"), (MICROSECOND, "µs")):
         if abs(nanoseconds) >= unit:
-            return f"{nanoseconds / unit:.3g} {word}" if abs(nanoseconds) < 1000 * unit else f"{nanoseconds / unit:.0f} {word}"
+            value = nanoseconds / unit
+            return f"{value:.3g} {word}" if abs(value) < 1000 else f"{value:.0f} {word}"
     return f"{nanoseconds:.0f} ns"
 
 
@@ -44,9 +48,11 @@ def lanes(story: Story, group: GroupStory) -> str:
     x = _time_scale(story.duration)
     middles = [top + _LANE_HEIGHT * index + _LANE_HEIGHT / 2 for index in range(len(group.lanes))]
     parts = [*_shades(story, group, middles, x, height), *_seconds(story.duration, x, height, top - 6)]
-    tints: dict[tuple[str, ...], int] = {}
+    tints = _tints(group)
     for lane, y in zip(group.lanes, middles, strict=True):
-        parts.append(f'<text class="name" x="{_LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(lane.name)}</text>')
+        parts.append(
+            f'<text class="name" x="{_LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(lane.name)}</text>'
+        )
         parts.append(f'<line class="life" x1="{x(lane.begin):.1f}" x2="{x(lane.end):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts += _bars(lane, y, x, tints)
         parts += [_mark(lane, mark, y, x) for mark in lane.marks]
@@ -109,9 +115,10 @@ def latencies(group: GroupStory) -> str:
                 f"{duration_words(end)}</title></rect>"
             )
     for power in range(math.floor(low), math.ceil(high) + 1):
-        for value in (factor * 10.0**power for factor in (1, 2, 5)):
+        for value in (factor * 10.0**power for factor in ((1, 2, 5) if high - low < 2.5 else (1,))):
             if low <= math.log10(value) <= high:
-                parts.append(f'<text x="{x(value):.1f}" y="{_PLOT_HEIGHT - 4}" text-anchor="middle">{duration_words(value)}</text>')
+                words = duration_words(value)
+                parts.append(f'<text x="{x(value):.1f}" y="{_PLOT_HEIGHT - 4}" text-anchor="middle">{words}</text>')
     room = -math.inf
     for percent in PERCENTILES:
         value = float(max(MICROSECOND, group.percentile(percent)))
@@ -190,7 +197,8 @@ def _shades(story: Story, group: GroupStory, middles: Sequence[float], x: Scale,
             spans = [(y - _LANE_HEIGHT / 2, _LANE_HEIGHT) for y in taken] if fault.members else [(40.0, height - 60)]
             for y, tall in spans:
                 yield (
-                    f'<rect class="fault" x="{begin:.1f}" y="{y:.1f}" width="{width:.1f}" height="{tall:.1f}">{title}</rect>'
+                    f'<rect class="fault" x="{begin:.1f}" y="{y:.1f}" width="{width:.1f}" height="{tall:.1f}">'
+                    f"{title}</rect>"
                 )
         word = fault.fault.replace("_", " ")
         line = 24 if begin > room else 36
@@ -204,10 +212,19 @@ def _span(shade: Shade) -> str:
     return f"at {begin}" if shade.end is None else f"from {begin} to {shade.end / SECOND:.2f} s"
 
 
+def _tints(group: GroupStory) -> dict[tuple[str, ...], int]:
+    """A tint for each set of members, those that lasted longest first."""
+    lasted: Counter[tuple[str, ...]] = Counter()
+    for lane in group.lanes:
+        for bar in lane.bars:
+            lasted[tuple(sorted(bar.members))] += bar.end - bar.begin
+    return {members: index % _TINTS for index, (members, _) in enumerate(lasted.most_common())}
+
+
 def _bars(lane: Lane, y: float, x: Scale, tints: dict[tuple[str, ...], int]) -> Iterator[str]:
     for bar in lane.bars:
         begin, width = x(bar.begin), max(1.0, x(bar.end) - x(bar.begin) - 1)
-        tint = tints.setdefault(tuple(sorted(bar.members)), len(tints)) % _TINTS
+        tint = tints[tuple(sorted(bar.members))]
         words = " ".join(bar.members)
         title = f"{lane.name} from {bar.begin / SECOND:.2f} to {bar.end / SECOND:.2f} s: view of {words}"
         yield (

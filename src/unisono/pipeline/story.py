@@ -63,7 +63,9 @@ class Lane(Struct):
     @property
     def ending(self) -> str:
         found = [mark.kind for mark in self.marks if mark.kind in ("crash", "leave", "end")]
-        return "no end in the trace" if not found else {"crash": "crashed", "leave": "left", "end": "lived on"}[found[-1]]
+        return (
+            "no end in the trace" if not found else {"crash": "crashed", "leave": "left", "end": "lived on"}[found[-1]]
+        )
 
 
 class Shade(Struct, frozen=True):

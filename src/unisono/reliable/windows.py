@@ -187,7 +187,7 @@ class ReceiveWindow:
             left -= _weight(self._early[order[keep]])
         if left > room:
             return False
-        self.given_up += order[keep:]
+        self.given_up += reversed(order[keep:])
         for latest in order[keep:]:
             del self._early[latest]
         del order[keep:]

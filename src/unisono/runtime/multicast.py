@@ -15,8 +15,16 @@ from unisono.engine import Address, is_multicast
 from unisono.errors import NetworkError
 from unisono.runtime.addresses import AddressBook, SocketAddress, multicast_host, realm_port, spell
 from unisono.runtime.interfaces import Interface
-from unisono.runtime.sockets import Count, DatagramSocket, Receive, open_endpoint, open_multicast, set_scope
-from unisono.runtime.sockets import speak_multicast as let_speak
+from unisono.runtime.sockets import (
+    Count,
+    DatagramSocket,
+    Receive,
+    new_buffer,
+    open_endpoint,
+    open_multicast,
+    set_scope,
+    speak_multicast,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -29,9 +37,10 @@ class Multicast:
         self._interface = interface
         self._port = realm_port(realm)
         self._socket, self.channel_socket = open_endpoint(interface, port)
-        let_speak(self._socket, interface)
+        speak_multicast(self._socket, interface)
         self._own: SocketAddress = self._socket.getsockname()
         self._book = AddressBook(interface.family)
+        self._buffer = new_buffer()
         self._scope = -1
         self._groups: dict[Address, DatagramSocket] = {}
         self._targets: dict[Address, SocketAddress] = {}
@@ -86,7 +95,9 @@ class Multicast:
 
     def _listen(self, sock: socket.socket, destination: Address) -> DatagramSocket:
         assert self._loop is not None, "a transport listens after it started"
-        return DatagramSocket(sock, destination, self._own, self._book, self._loop, self._receive, self._count)
+        return DatagramSocket(
+            sock, destination, self._own, self._book, self._loop, self._receive, self._count, self._buffer
+        )
 
     def _target(self, to: Address) -> SocketAddress:
         if not is_multicast(to):

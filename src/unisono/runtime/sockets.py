@@ -46,7 +46,6 @@ class DatagramSocket:
 
     __slots__ = (
         "_book",
-        "_buffer",
         "_count",
         "_destination",
         "_drops",
@@ -69,6 +68,7 @@ class DatagramSocket:
         loop: asyncio.AbstractEventLoop,
         receive: Receive,
         count: Count,
+        buffer: bytearray | None = None,
     ) -> None:
         self._socket = sock
         self._destination = destination
@@ -77,8 +77,7 @@ class DatagramSocket:
         self._loop = loop
         self._receive = receive
         self._count = count
-        self._buffer = bytearray(_ROOM)
-        self._view = memoryview(self._buffer)
+        self._view = memoryview(buffer if buffer is not None else new_buffer())
         self._drops = 0
         self._waiting: deque[tuple[bytes, SocketAddress]] = deque()
         self._waiting_bytes = 0
@@ -189,6 +188,11 @@ class DatagramSocket:
             return 0
         new, self._drops = (total - self._drops) & 0xFFFFFFFF, total
         return int(new)
+
+
+def new_buffer() -> bytearray:
+    """Room for what one call receives; the sockets of one loop may share it."""
+    return bytearray(_ROOM)
 
 
 def runs_work(sock: socket.socket) -> bool:

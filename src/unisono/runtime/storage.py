@@ -134,9 +134,13 @@ class LogFile:
         new = not path.exists()
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._whole = 0
-        self.read()
-        if new:
-            _sync_directory(path.parent)
+        try:
+            self.read()
+            if new:
+                _sync_directory(path.parent)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
 
     def append(self, record: bytes) -> None:
         """Write a record whole, or leave the log as it was."""

@@ -24,22 +24,21 @@ from unisono.trace.schema import (
 class Recorder:
     """Writes the rows of one life of one process, in order, with dense positions."""
 
-    __slots__ = ("_host", "_position", "_process", "_run", "_view", "_view_text", "incarnation")
+    __slots__ = ("_host", "_position", "_process", "_run", "_views", "incarnation")
 
     def __init__(self, run: str, process: str, host: str) -> None:
         self._run = run
         self._process = process
         self._host = host
         self._position = 0
-        self._view: ViewId | None = None
-        self._view_text: str | None = None
+        self._views: dict[str, tuple[ViewId | None, str | None]] = {}
         self.incarnation = 0
 
     def rows(self, effect: Effect, at: int, truth: int | None) -> Iterator[AnyRow]:
         """The rows that an effect leaves in the trace."""
         if isinstance(effect, Deliver):
             for event in effect.events:
-                row = self._event_row(event)
+                row = self._event_row(effect.group, event)
                 if row is not None:
                     row.group, row.service, row.stretch = effect.group, effect.service, effect.stretch
                     yield self.stamp(row, at, truth)
@@ -60,11 +59,11 @@ class Recorder:
         self._position += 1
         return row
 
-    def _event_row(self, event: Event) -> AnyRow | None:
+    def _event_row(self, group: str, event: Event) -> AnyRow | None:
         if isinstance(event, Message):
             return DeliverRow(
                 kind="DELIVER",
-                view=self._words(event.view),
+                view=self._words(group, event.view),
                 source=event.source.name,
                 source_incarnation=event.source.incarnation,
                 sequence=event.sequence,
@@ -75,17 +74,18 @@ class Recorder:
                 index=event.index,
             )
         if isinstance(event, View):
-            return self._view_row(event)
+            return self._view_row(group, event)
         if isinstance(event, LeftBehind | SourceUnavailable):
             kind = "LEFT_BEHIND" if isinstance(event, LeftBehind) else "UNAVAILABLE"
             peer = event.source
-            return MembershipRow(kind=kind, view=self._view_text, peer=peer.name, peer_incarnation=peer.incarnation)
+            view = self._views.get(group, (None, None))[1]
+            return MembershipRow(kind=kind, view=view, peer=peer.name, peer_incarnation=peer.incarnation)
         return None
 
-    def _view_row(self, event: View) -> ViewRow:
+    def _view_row(self, group: str, event: View) -> ViewRow:
         return ViewRow(
             kind="VIEW",
-            view=self._words(event.id),
+            view=self._words(group, event.id),
             start_time=event.id.start,
             leader=event.id.leader.name,
             leader_incarnation=event.id.leader.incarnation,
@@ -96,8 +96,9 @@ class Recorder:
             reasons=[Reason(process.name, process.incarnation, str(reason)) for process, reason in event.reasons],
         )
 
-    def _words(self, view: ViewId | None) -> str | None:
-        if view is not self._view:
-            self._view = view
-            self._view_text = None if view is None else str(view)
-        return self._view_text
+    def _words(self, group: str, view: ViewId | None) -> str | None:
+        """A view in words; the words of each group's current view are kept."""
+        current = self._views.get(group)
+        if current is None or current[0] is not view:
+            current = self._views[group] = (view, None if view is None else str(view))
+        return current[1]

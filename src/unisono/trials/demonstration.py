@@ -1,7 +1,7 @@
 """Five real processes on the loopback of this machine: one joins late, one is killed, the rest keep what they promise.
 
-What happens is a scenario, so that the simulator can run the same; the members are processes of their own, in a realm of
-their own, and speak over multicast that does not leave the machine.
+What happens is a scenario, so that the simulator can run the same; the members are processes of their own, in a realm
+of their own, and speak over multicast that does not leave the machine.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SCENARIO = Scenario(
     members=5,
     duration=10 * SECOND,
     settle=4 * SECOND,
-    options={"patience": 2 * SECOND},
+    options={"patience": 2 * SECOND, "source_timeout": 2 * SECOND},
     workloads=(_WORKLOAD,),
     member_plans=(MemberPlan(index=_LATE, joins=_LATE_AT),),
     faults=(Fault(kind="crash", at=_KILLED_AT, members=(_KILLED,)),),

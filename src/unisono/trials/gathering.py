@@ -14,7 +14,9 @@ Kill = tuple[str, int]
 """A process that was killed, and when by the clock that all processes of one machine share."""
 
 
-def gather(folder: Path, run: str, names: Iterable[str], kills: Sequence[Kill], truths: Iterable[AnyRow]) -> list[AnyRow]:
+def gather(
+    folder: Path, run: str, names: Iterable[str], kills: Sequence[Kill], truths: Iterable[AnyRow]
+) -> list[AnyRow]:
     """The rows of all lives, a CRASH for each life that was killed, and the truths that its maker wrote, by time."""
     rows = list(truths)
     for name in names:

@@ -1,0 +1,83 @@
+"""`unisono demo`: the main job in one minute, with real processes on this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Annotated, Self
+
+import typer
+from rich.console import Console
+from rich.status import Status
+
+from unisono.cli.audit import INTERRUPTED, audit_with_what_is_there
+from unisono.cli.audit_report import AuditProgress, show_audit
+from unisono.errors import TraceError
+from unisono.pipeline.page import page_place, why_no_page, write_page
+from unisono.trace.run_directory import is_run_directory
+
+DEFAULT_OUT = Path("unisono-demo")
+
+
+class _Phases:
+    """What the processes do: a line that changes on a terminal, else one for each phase; always on stderr."""
+
+    def __init__(self) -> None:
+        self._phase = ""
+        self._status: Status | None = Console(stderr=True).status("starting") if sys.stderr.isatty() else None
+
+    def __enter__(self) -> Self:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def show(self, part: float, phase: str) -> None:
+        if self._status is not None:
+            self._status.update(f"{part:4.0%} {phase}")
+        elif phase != self._phase:
+            typer.echo(phase, err=True)
+        self._phase = phase
+
+
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Write the trace and the page here.")] = DEFAULT_OUT,
+) -> None:
+    """Let five real processes on this machine exchange messages, audit them, and write a page.
+
+    One joins late and one is killed. Nothing leaves this machine. Exits with 0 when all properties held, with 1
+    when one did not, with 2 when it could not run.
+
+    \b
+    Examples:
+      unisono demo
+      unisono demo --out run
+    """
+    from unisono.trials.demonstration import demonstrate
+
+    if out.exists() and not is_run_directory(out) and not (out.is_dir() and not any(out.iterdir())):
+        raise TraceError(f"{out} holds something that is not a run; choose another directory or empty this one")
+    try:
+        with _Phases() as phases:
+            facts = demonstrate(out, phases.show)
+        typer.echo(f"five processes sent {facts.sent} messages and delivered {facts.delivered}; one was killed")
+        if not sys.stderr.isatty():
+            typer.echo("auditing the trace", err=True)
+        with AuditProgress() as progress:
+            report = audit_with_what_is_there([out], progress)
+            missing = why_no_page()
+            if missing is None:
+                progress.tell("writing the page", 0, 0)
+                write_page(out, report, page_place(out))
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    show_audit(report)
+    typer.echo(f"trace: {out}")
+    typer.echo(f"page: {page_place(out)}" if missing is None else f"no page: {missing}")
+    raise typer.Exit(0 if report.held else 1)

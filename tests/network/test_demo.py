@@ -1,0 +1,79 @@
+"""The demonstration end to end, as a person runs it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.network.processes import ROOT
+from unisono.properties.registry import PROPERTIES, monitor_violations
+from unisono.trace.run_directory import read_run
+from unisono.trace.schema import ViewRow
+
+pytest.importorskip("jinja2", reason="the page of the demonstration needs the lab extra")
+
+MINUTES_SECONDS = 180.0
+
+
+@pytest.mark.slow
+def test_the_demo_holds_its_promises_and_writes_a_page(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = subprocess.run(
+        [sys.executable, "-m", "unisono", "demo", "--out", str(out)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=MINUTES_SECONDS,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "p3 was killed; the others go on" in done.stderr
+    assert f"page: {out / 'page.html'}" in done.stdout
+    page = (out / "page.html").read_text(encoding="utf-8")
+    assert page.count('<span class="badge held">held</span>') == len(PROPERTIES)
+    rows = read_run(out)
+    assert monitor_violations(rows) == []
+    assert [(row.process, row.kind) for row in rows if row.kind == "CRASH"] == [("p3", "CRASH")]
+    assert {row.process for row in rows if row.kind == "END"} == {"p0", "p1", "p2", "p4"}
+    last = {row.process: [start.source for start in row.start] for row in rows if isinstance(row, ViewRow)}
+    assert last["p0"] == ["p0", "p1", "p2", "p4"]
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_every_process(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "unisono", "demo", "--out", str(out)],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "send to one another" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    assert process.wait(MINUTES_SECONDS) == 130
+    process.stderr.close()
+    assert not out.exists()
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+
+
+def test_the_demo_leaves_other_folders_alone(tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("mine", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "unisono", "demo", "--out", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "holds something that is not a run" in done.stderr
