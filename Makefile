@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup format lint check test campaign bench bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign bench bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -36,10 +36,13 @@ lint: $(STAMP) ## Check format, lint, types and import rules, without tests
 	$(BIN)/lint-imports --no-logo
 
 check: lint ## Lint, then the fast tests; about a minute
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
 
 test: lint ## Lint, then every test: what CI runs
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
+
+demo: $(STAMP) ## Run five real processes, kill one, let one join late; audit the trace with Spark and draw the page
+	$(BIN)/unisono demo --out runs/demo
 
 SEEDS ?= 0:240
 OTHER_SEEDS ?= 0:20

@@ -79,7 +79,7 @@ def test_a_page_has_a_verdict_for_each_property_and_a_lane_for_each_life(rows: l
     assert page.count('<span class="badge held">held</span>') == len(PROPERTIES)
     for item in PROPERTIES.values():
         assert f"{item.id} {item.name}." in page
-    assert re.findall(r'<text class="name"[^>]*>([^<]*)</text>', page) == ["p0, life 1", "p0, life 2", "p1", "p2"]
+    assert re.findall(r'<text class="name"[^>]*>([^<]*)<title>', page) == ["p0, life 1", "p0, life 2", "p1", "p2"]
     assert page.count('class="mark crash"') == 1
     assert page.count('class="mark start"') == 4
     assert 'class="view tint0"' in page

@@ -183,10 +183,10 @@ def test_many_seeds(call: Call, violated: dict[int, tuple[str, ...]], tmp_path: 
     assert any(line.startswith("seed 13 stopped: AssertionError") for line in lines)
     assert "violated: D1 in 1, O2 in 1" in lines
     assert lines[-1] == "chaos: 20 seeds, 18 held, 2 failing"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["seed-5"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["catalogue.jsonl", "seed-5"]
     code, out, _ = call("simulate", "chaos", "--seeds", "0:3", "--jobs", "1", "--keep", "all", "--out", str(tmp_path))
     assert code == 0
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["seed-0", "seed-1", "seed-2"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["catalogue.jsonl", "seed-0", "seed-1", "seed-2"]
 
 
 @pytest.mark.usefixtures("violated")

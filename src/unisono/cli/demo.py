@@ -13,8 +13,10 @@ from rich.status import Status
 
 from unisono.cli.audit import INTERRUPTED, audit_with_what_is_there
 from unisono.cli.audit_report import AuditProgress, show_audit
+from unisono.cli.runs import Made, add_to_catalogue
 from unisono.errors import TraceError
 from unisono.pipeline.page import page_place, why_no_page, write_page
+from unisono.properties.registry import PROPERTIES
 from unisono.trace.run_directory import is_run_directory
 
 DEFAULT_OUT = Path("unisono-demo")
@@ -59,7 +61,7 @@ def demo(
       unisono demo
       unisono demo --out run
     """
-    from unisono.trials.demonstration import demonstrate
+    from unisono.trials.demonstration import SCENARIO, demonstrate
 
     if out.exists() and not is_run_directory(out) and not (out.is_dir() and not any(out.iterdir())):
         raise TraceError(f"{out} holds something that is not a run; choose another directory or empty this one")
@@ -77,6 +79,8 @@ def demo(
                 write_page(out, report, page_place(out))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+    violations = {name: report.count(name) for name in PROPERTIES if report.verdict(name) != "not promised"}
+    add_to_catalogue([Made(out.absolute(), "unisono demo", SCENARIO.name, 0, violations)])
     show_audit(report)
     typer.echo(f"trace: {out}")
     typer.echo(f"page: {page_place(out)}" if missing is None else f"no page: {missing}")

@@ -13,6 +13,7 @@ from unisono.cli.chat import chat
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
 from unisono.cli.report import report
+from unisono.cli.runs import runs
 from unisono.cli.simulate import simulate
 from unisono.errors import UnisonoError
 
@@ -52,6 +53,7 @@ app.command()(doctor)
 app.command()(audit)
 app.command()(report)
 app.command()(demo)
+app.command()(runs)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

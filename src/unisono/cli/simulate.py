@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from unisono.cli.runs import Made, add_to_catalogue
 from unisono.cli.simulation_report import (
     Elapsed,
     Progress,
@@ -39,6 +40,7 @@ from unisono.simulation.library import load
 from unisono.simulation.outcome import Outcome
 from unisono.simulation.scenario import Scenario
 from unisono.simulation.scenario_text import write_scenario
+from unisono.trace.catalogue import CATALOGUE
 from unisono.trace.run_directory import is_run_directory
 
 INTERRUPTED = 130
@@ -147,6 +149,7 @@ def _run_one(
         results = list(run_seeds([SeedJob(scenario, seed, out)], 1, runner))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+    _note_in_catalogue(scenario, results, replay)
     judgement = judge(scenario, results, 1)
     code = 0 if judgement.met else 1
     if as_json:
@@ -181,6 +184,7 @@ def _run_many(
                     typer.echo(failing_line(result, _command(replay, result.seed)))
     except KeyboardInterrupt:
         interrupted = True
+    _note_in_catalogue(scenario, results, replay)
     judgement = judge(scenario, results, len(seeds))
     code = INTERRUPTED if interrupted else 0 if judgement.met else 1
     if as_json:
@@ -188,6 +192,23 @@ def _run_many(
     else:
         show_campaign(scenario, judgement, len(seeds), out)
     raise typer.Exit(code)
+
+
+def _note_in_catalogue(scenario: Scenario, results: Sequence[SeedResult], replay: Sequence[str]) -> None:
+    """Every trace that was written is listed beside it."""
+    add_to_catalogue(
+        [
+            Made(
+                result.out.absolute(),
+                _command(replay, result.seed),
+                scenario.name,
+                result.seed,
+                result.outcome.verdicts,
+            )
+            for result in results
+            if result.out is not None and result.outcome is not None
+        ]
+    )
 
 
 def _command(replay: Sequence[str], seed: int) -> str:
@@ -207,7 +228,7 @@ def _make_room_for_seeds(out: Path) -> None:
     if not out.is_dir():
         _refuse_what_is_there(out)
         return
-    earlier = list(out.iterdir())
+    earlier = [entry for entry in out.iterdir() if entry.name != CATALOGUE]
     for entry in earlier:
         if not (re.fullmatch(r"seed-\d+", entry.name) and is_run_directory(entry)):
             raise TraceError(f"{entry} is not the trace of a seed; choose another directory")

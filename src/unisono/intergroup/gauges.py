@@ -1,4 +1,4 @@
-"""How full the buffers were since they were last measured, each beside its cap (property L7)."""
+"""What was sent, and how full the buffers were, since they were last measured; buffers beside their caps (L7)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.following import Following
 from unisono.intergroup.sending import Sending
 from unisono.intergroup.unordered import Unordered
-from unisono.reliable.step import Step
+from unisono.reliable.step import Place, Step
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
 from unisono.settings import Settings
 from unisono.trace.schema import GaugeRow
+
+
+def record_traffic(step: Step, place: Place) -> None:
+    """Write what was sent since the last time; it has no cap."""
+    for name, value in (("datagrams sent", place.datagrams), ("datagram bytes sent", place.datagram_bytes)):
+        step.record(GaugeRow(kind="GAUGE", name=name, value=value))
+    place.datagrams = place.datagram_bytes = 0
 
 
 def record_gauges(

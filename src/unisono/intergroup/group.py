@@ -26,7 +26,7 @@ from unisono.identity import ProcessId
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.following import Following
-from unisono.intergroup.gauges import record_gauges
+from unisono.intergroup.gauges import record_gauges, record_traffic
 from unisono.intergroup.peers import Peers
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.sending import Sending
@@ -272,6 +272,7 @@ class IntergroupEngine:
                 self._speaking.lose_patience(step)
             elif name == "gauge":
                 deadlines.set(name, step.now + settings.gauge_interval)
+                record_traffic(step, self._place)
                 record_gauges(step, settings, self._sending, self._delivery, self._following, self._unordered)
             elif name == "leave":
                 self._become_outside(step)

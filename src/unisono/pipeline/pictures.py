@@ -17,6 +17,9 @@ _PLOT_HEIGHT = 190
 _TINTS = 8
 """Views with the same members have the same tint, as far as there are tints."""
 _LETTER = 6.6
+_ROW = 12
+_NAME_LETTERS = 12
+"""Longer names are cut at the front, where the names of one host are alike."""
 _BINS = 36
 _SHAPES = {
     "start": "M-4,-5 L5,0 L-4,5 Z",
@@ -43,15 +46,18 @@ def duration_words(nanoseconds: float) -> str:
 
 def lanes(story: Story, group: GroupStory) -> str:
     """Who was there when: a lane for each life, a bar for each view, shades for faults."""
-    top = 46
-    height = top + _LANE_HEIGHT * len(group.lanes) + 26
     x = _time_scale(story.duration)
+    labels = _label_rows(story.faults, x)
+    top = 34 + _ROW * max(labels, default=0)
+    height = top + _LANE_HEIGHT * len(group.lanes) + 26
     middles = [top + _LANE_HEIGHT * index + _LANE_HEIGHT / 2 for index in range(len(group.lanes))]
-    parts = [*_shades(story, group, middles, x, height), *_seconds(story.duration, x, height, top - 6)]
+    parts = [*_shades(story, group, middles, labels, x, height), *_seconds(story.duration, x, height, top - 6)]
     tints = _tints(group)
     for lane, y in zip(group.lanes, middles, strict=True):
+        name = lane.name if len(lane.name) <= _NAME_LETTERS else f"…{lane.name[1 - _NAME_LETTERS :]}"
         parts.append(
-            f'<text class="name" x="{_LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(lane.name)}</text>'
+            f'<text class="name" x="{_LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}'
+            f"<title>{escape(lane.name)}</title></text>"
         )
         parts.append(f'<line class="life" x1="{x(lane.begin):.1f}" x2="{x(lane.end):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts += _bars(lane, y, x, tints)
@@ -104,7 +110,7 @@ def latencies(group: GroupStory) -> str:
     def x(value: float) -> float:
         return _LEFT + (WIDTH - _LEFT - _RIGHT) * (math.log10(value) - low) / (high - low)
 
-    y, grid = _rate_axis(float(max(counts)), "", top=34)
+    y, grid = _rate_axis(float(max(counts)), "", top=20 + _ROW * len(PERCENTILES))
     parts = list(grid)
     for index, count in enumerate(counts):
         begin, end = (10 ** (low + (high - low) * edge / _BINS) for edge in (index, index + 1))
@@ -119,12 +125,9 @@ def latencies(group: GroupStory) -> str:
             if low <= math.log10(value) <= high:
                 words = duration_words(value)
                 parts.append(f'<text x="{x(value):.1f}" y="{_PLOT_HEIGHT - 4}" text-anchor="middle">{words}</text>')
-    room = -math.inf
-    for percent in PERCENTILES:
+    for row, percent in enumerate(PERCENTILES):
         value = float(max(MICROSECOND, group.percentile(percent)))
-        place = x(value)
-        line = 14 if place > room else 28
-        room = place + 100 if line == 14 else room
+        place, line = x(value), 14 + _ROW * row
         anchor = "end" if place > WIDTH - 130 else "start"
         parts.append(
             f'<line class="percentile" x1="{place:.1f}" x2="{place:.1f}" y1="{line - 8}" y2="{y(0):.1f}"/>'
@@ -178,33 +181,48 @@ def _line(kind: str, points: Sequence[tuple[float, float]], x: Scale, y: Scale, 
     return f'<polyline class="{kind}" points="{path}"><title>{escape(title)}</title></polyline>'
 
 
-def _shades(story: Story, group: GroupStory, middles: Sequence[float], x: Scale, height: float) -> Iterator[str]:
+def _label_rows(faults: Sequence[Shade], x: Scale) -> list[int]:
+    """For each fault the row of its label: the first one in which it does not touch the label before."""
+    ends: list[float] = []
+    rows = []
+    for fault in faults:
+        begin = x(fault.begin)
+        row = next((row for row, end in enumerate(ends) if end < begin), len(ends))
+        ends[row:] = [begin + _LETTER * len(fault.fault) + 8, *ends[row + 1 :]]
+        rows.append(row)
+    return rows
+
+
+def _shades(
+    story: Story, group: GroupStory, middles: Sequence[float], labels: Sequence[int], x: Scale, height: float
+) -> Iterator[str]:
     for load in story.loads:
         end = story.duration if load.end is None else load.end
         yield (
             f'<rect class="load" x="{x(load.begin):.1f}" y="4" width="{x(end) - x(load.begin):.1f}" height="5" rx="2">'
             f"<title>messages are sent, {_span(load)}</title></rect>"
         )
-    room = -math.inf
-    for fault in story.faults:
+    for fault, row in zip(story.faults, labels, strict=True):
+        label = 22 + _ROW * row
         begin = x(fault.begin)
         title = f"<title>{escape(fault.fault)} {escape(', '.join(fault.members))}, {_span(fault)}</title>"
         if fault.end is None:
-            yield f'<line class="fault" x1="{begin:.1f}" x2="{begin:.1f}" y1="26" y2="{height - 20:.0f}">{title}</line>'
+            yield f'<line class="fault" x1="{begin:.1f}" x2="{begin:.1f}" y1="{label + 3}" y2="{height - 20:.0f}">{title}</line>'
         else:
             width = max(1.5, x(fault.end) - begin)
             taken = [y for lane, y in zip(group.lanes, middles, strict=True) if lane.process in fault.members]
-            spans = [(y - _LANE_HEIGHT / 2, _LANE_HEIGHT) for y in taken] if fault.members else [(40.0, height - 60)]
+            spans = (
+                [(y - _LANE_HEIGHT / 2, _LANE_HEIGHT) for y in taken]
+                if fault.members
+                else [(28.0 + _ROW * max(labels), height - 48 - _ROW * max(labels))]
+            )
             for y, tall in spans:
                 yield (
                     f'<rect class="fault" x="{begin:.1f}" y="{y:.1f}" width="{width:.1f}" height="{tall:.1f}">'
                     f"{title}</rect>"
                 )
         word = fault.fault.replace("_", " ")
-        line = 24 if begin > room else 36
-        if line == 24:
-            room = begin + _LETTER * len(word) + 8
-        yield f'<text class="fault" x="{begin + 3:.1f}" y="{line}">{escape(word)}</text>'
+        yield f'<text class="fault" x="{begin + 3:.1f}" y="{label}">{escape(word)}</text>'
 
 
 def _span(shade: Shade) -> str:

@@ -10,9 +10,9 @@ from unisono.trace.schema import AnyRow, GaugeRow
 
 
 class Place:
-    """Where an engine stands: the columns that all of its trace rows share."""
+    """Where an engine stands: the columns that all of its trace rows share, and what it sent since it was measured."""
 
-    __slots__ = ("group", "service", "stretch", "tracing", "view")
+    __slots__ = ("datagram_bytes", "datagrams", "group", "service", "stretch", "tracing", "view")
 
     def __init__(self, group: str, service: str, stretch: int, tracing: bool) -> None:
         self.group = group
@@ -20,6 +20,8 @@ class Place:
         self.stretch = stretch
         self.tracing = tracing
         self.view: str | None = None
+        self.datagrams = 0
+        self.datagram_bytes = 0
 
 
 class Step:
@@ -44,6 +46,8 @@ class Step:
 
     def send(self, to: Address, datagram: bytes, scope: int) -> None:
         self._effects.append(SendDatagram(to, datagram, scope))
+        self._place.datagrams += 1
+        self._place.datagram_bytes += len(datagram)
 
     def deliver(self, event: Event) -> None:
         self._events.append(event)
