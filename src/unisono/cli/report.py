@@ -10,7 +10,8 @@ import typer
 from unisono.cli.audit import INTERRUPTED, audit_with_what_is_there
 from unisono.cli.audit_report import AuditProgress
 from unisono.cli.simulation_report import echo_json
-from unisono.pipeline.page import page_place, write_page
+from unisono.errors import UnisonoError
+from unisono.pipeline.page import page_place, why_no_page, write_page
 
 
 def report(
@@ -30,6 +31,8 @@ def report(
       unisono report runs/seed-17
       unisono report runs/seed-17 --out seed-17.html
     """
+    if (missing := why_no_page()) is not None:
+        raise UnisonoError(missing)
     target = page_place(directory) if out is None else out
     try:
         with AuditProgress() as progress:

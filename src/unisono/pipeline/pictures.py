@@ -207,7 +207,8 @@ def _shades(
         begin = x(fault.begin)
         title = f"<title>{escape(fault.fault)} {escape(', '.join(fault.members))}, {_span(fault)}</title>"
         if fault.end is None:
-            yield f'<line class="fault" x1="{begin:.1f}" x2="{begin:.1f}" y1="{label + 3}" y2="{height - 20:.0f}">{title}</line>'
+            ends = f'y1="{label + 3}" y2="{height - 20:.0f}"'
+            yield f'<line class="fault" x1="{begin:.1f}" x2="{begin:.1f}" {ends}>{title}</line>'
         else:
             width = max(1.5, x(fault.end) - begin)
             taken = [y for lane, y in zip(group.lanes, middles, strict=True) if lane.process in fault.members]
