@@ -51,7 +51,7 @@ def compare(base: Path, name: str, probe: str, size: int, seconds: float, rounds
     old, new = (statistics.median(side) for side in zip(*pairs, strict=True))
     print(
         f"{name:22} base {old:10.0f}  tree {new:10.0f}  ratio {statistics.median(ratios):.3f}"
-        f"  ({ratios[0]:.3f} to {ratios[-1]:.3f})"
+        f"  ({ratios[0]:.3f} to {ratios[-1]:.3f}), slower in {sum(ratio < 1 for ratio in ratios)} of {rounds} rounds"
     )
 
 
