@@ -34,15 +34,20 @@ pytestmark = pytest.mark.skipif(not namespaces_work(), reason="network namespace
 
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Two namespaces, joined by a pair of interfaces with addresses of both kinds."""
+    """Two namespaces on one bridge, in a third, with addresses of both kinds."""
     monkeypatch.delenv("UNISONO_INTERFACE", raising=False)
     number = os.getpid()
     names = [f"unisono-{number}-{side}" for side in "ab"]
+    hub = f"unisono-{number}-hub"
     try:
-        for name in names:
+        for name in (hub, *names):
             ip("netns", "add", name)
-        ip("link", "add", "eth0", "netns", names[0], "type", "veth", "peer", "name", "eth0", "netns", names[1])
+        ip("-n", hub, "link", "add", "br0", "type", "bridge")
+        ip("-n", hub, "link", "set", "br0", "up")
         for index, name in enumerate(names, 1):
+            port = f"port{index}"
+            ip("link", "add", "eth0", "netns", name, "type", "veth", "peer", "name", port, "netns", hub)
+            ip("-n", hub, "link", "set", port, "master", "br0", "up")
             ip("-n", name, "addr", "add", f"10.77.0.{index}/24", "dev", "eth0")
             ip("-n", name, "-6", "addr", "add", f"fd77::{index}/64", "dev", "eth0", "nodad")
             ip("-n", name, "link", "set", "lo", "up")
@@ -52,7 +57,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
             ip("-n", name, "route", "add", "default", "dev", "eth0")
         yield names
     finally:
-        for name in names:
+        for name in (hub, *names):
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 

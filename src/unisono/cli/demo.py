@@ -14,6 +14,7 @@ from rich.status import Status
 from unisono.cli.audit import INTERRUPTED, audit_with_what_is_there
 from unisono.cli.audit_report import AuditProgress, show_audit
 from unisono.cli.runs import Made, add_to_catalogue
+from unisono.cli.simulation_report import echo_json
 from unisono.errors import TraceError
 from unisono.pipeline.page import page_place, why_no_page, write_page
 from unisono.properties.registry import PROPERTIES
@@ -50,6 +51,7 @@ class _Phases:
 
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Write the trace and the page here.")] = DEFAULT_OUT,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Let five real processes on this machine exchange messages, audit them, and write a page.
 
@@ -68,7 +70,8 @@ def demo(
     try:
         with _Phases() as phases:
             facts = demonstrate(out, phases.show)
-        typer.echo(f"five processes sent {facts.sent} messages and delivered {facts.delivered}; one was killed")
+        if not as_json:
+            typer.echo(f"five processes sent {facts.sent} messages and delivered {facts.delivered}; one was killed")
         if not sys.stderr.isatty():
             typer.echo("auditing the trace", err=True)
         with AuditProgress() as progress:
@@ -81,7 +84,12 @@ def demo(
         raise typer.Exit(INTERRUPTED) from None
     violations = {name: report.count(name) for name in PROPERTIES if report.verdict(name) != "not promised"}
     add_to_catalogue([Made(out.absolute(), "unisono demo", SCENARIO.name, 0, violations)])
+    code = 0 if report.held else 1
+    if as_json:
+        page = str(page_place(out)) if missing is None else None
+        echo_json({**report.as_json(), "trace": str(out), "page": page, "exit": code})
+        raise typer.Exit(code)
     show_audit(report)
     typer.echo(f"trace: {out}")
     typer.echo(f"page: {page_place(out)}" if missing is None else f"no page: {missing}")
-    raise typer.Exit(0 if report.held else 1)
+    raise typer.Exit(code)

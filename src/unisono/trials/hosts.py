@@ -30,7 +30,7 @@ _IFF_TUN, _IFF_NO_PI = 0x0001, 0x1000
 def why_not_here() -> str | None:
     """Why scenarios cannot be run on real processes here, or None."""
     if os.geteuid() != 0:
-        return "it needs root, to make network namespaces"
+        return "it needs root, or namespaces of its own (see docs/scenarios.md)"
     if shutil.which("ip") is None:
         return "it needs the command `ip` (package iproute2)"
     if not os.access(TUN, os.R_OK | os.W_OK):
