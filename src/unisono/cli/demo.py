@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Self
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.status import Status
 
 from unisono.cli.audit import INTERRUPTED, audit_with_what_is_there
 from unisono.cli.audit_report import AuditProgress, show_audit
+from unisono.cli.phases import Phases
 from unisono.cli.runs import Made, add_to_catalogue
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import TraceError
@@ -21,32 +19,6 @@ from unisono.properties.registry import PROPERTIES
 from unisono.trace.run_directory import is_run_directory
 
 DEFAULT_OUT = Path("unisono-demo")
-
-
-class _Phases:
-    """What the processes do: a line that changes on a terminal, else one for each phase; always on stderr."""
-
-    def __init__(self) -> None:
-        self._phase = ""
-        self._status: Status | None = Console(stderr=True).status("starting") if sys.stderr.isatty() else None
-
-    def __enter__(self) -> Self:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def show(self, part: float, phase: str) -> None:
-        if self._status is not None:
-            self._status.update(f"{part:4.0%} {phase}")
-        elif phase != self._phase:
-            typer.echo(phase, err=True)
-        self._phase = phase
 
 
 def demo(
@@ -68,7 +40,7 @@ def demo(
     if out.exists() and not is_run_directory(out) and not (out.is_dir() and not any(out.iterdir())):
         raise TraceError(f"{out} holds something that is not a run; choose another directory or empty this one")
     try:
-        with _Phases() as phases:
+        with Phases() as phases:
             facts = demonstrate(out, phases.show)
         if not as_json:
             typer.echo(f"five processes sent {facts.sent} messages and delivered {facts.delivered}; one was killed")

@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
+from unisono.cli.phases import Phases
 from unisono.cli.runs import Made, add_to_catalogue
 from unisono.cli.simulation_report import (
-    Elapsed,
     Progress,
     campaign_json,
     echo_json,
@@ -114,8 +114,8 @@ def _real_runner() -> Runner:
     from unisono.trials.trial import run_trial
 
     def run(scenario: Scenario, out: Path | None) -> Outcome:
-        with Elapsed() as elapsed:
-            return run_trial(scenario, out, elapsed.show)
+        with Phases() as phases:
+            return run_trial(scenario, out, phases.show)
 
     return partial(run_seed_by, run)
 

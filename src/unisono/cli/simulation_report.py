@@ -71,28 +71,6 @@ class Progress:
             typer.echo(f"{self._done} of {self._total} seeds, {self._failing} failing", err=True)
 
 
-class Elapsed:
-    """How far a run in real time is: a line that is written over on a terminal, else nothing."""
-
-    def __init__(self) -> None:
-        self._status = Console(stderr=True).status("starting") if sys.stderr.isatty() else None
-
-    def __enter__(self) -> Self:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def show(self, part: float, phase: str) -> None:
-        if self._status is not None:
-            self._status.update(f"{part:4.0%} {phase}")
-
-
 def show_scenarios(as_json: bool) -> None:
     scenarios = [load(name) for name in builtin_names()]
     if as_json:
