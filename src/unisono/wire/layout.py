@@ -31,7 +31,6 @@ CONTROL_HEAD = Struct("<BH")
 DATAGRAM_LIMIT_BYTES = 65_507
 """No UDP datagram is longer."""
 COUNT_LIMIT = (1 << 16) - 1
-DELTA_LIMIT = (1 << 32) - 1
 
 
 def group_number(realm: str, group: str) -> int:
