@@ -8,12 +8,13 @@ the same effects.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NewType, Protocol
+from typing import Literal, NewType, Protocol
 
 from msgspec import Struct
 
 from unisono.events import Event
-from unisono.settings import Settings
+from unisono.identity import ProcessId, StartPoint, ViewId
+from unisono.settings import Service, Settings
 from unisono.trace.schema import AnyRow
 from unisono.wire.messages import Packet
 
@@ -124,11 +125,46 @@ class Leave(Struct, frozen=True, tag=True):
 
 
 class Send(Struct, frozen=True, tag=True, gc=False):
-    """The application sends messages, together and in this order; `ticket` names the answer."""
+    """The application sends messages, together and in this order; `ticket` names the answer.
+
+    `names`, where there are any, are as many as the messages: what a framed receiver may ask for.
+    """
 
     group: str
     ticket: int
     messages: tuple[bytes, ...]
+    names: tuple[str, ...] = ()
+
+
+class ChangeService(Struct, frozen=True, tag=True):
+    """The application wants another service from now on, and stays in the group."""
+
+    group: str
+    service: Service
+    sources: Literal["all"] | tuple[str, ...] = "all"
+
+
+class Recover(Struct, frozen=True, tag=True):
+    """A framed receiver asks for what it wants repaired: sequences of a source, or a message by its name."""
+
+    group: str
+    source: ProcessId
+    first: int = 0
+    last: int = 0
+    name: str = ""
+
+
+class SendersAgreed(Struct, frozen=True, tag=True):
+    """Whoever provides sender views has a new one: what belongs to the old view is delivered, then it stands.
+
+    `cut` is the last sequence of each source that belongs to the view before; a source that is not among the members
+    has nothing after it. `members` says where each newcomer begins.
+    """
+
+    group: str
+    view: ViewId
+    members: tuple[StartPoint, ...]
+    cut: tuple[tuple[ProcessId, int], ...]
 
 
 class TimePassed(Struct, frozen=True, tag=True, gc=False):
@@ -145,7 +181,7 @@ class PacketReceived(Struct, frozen=True, tag=True, gc=False):
     packet: Packet
 
 
-Command = Start | Join | Leave | Send
+Command = Start | Join | Leave | Send | ChangeService | Recover | SendersAgreed
 Fact = (
     DatagramReceived
     | FrameReceived

@@ -19,10 +19,13 @@ class ViewReason(StrEnum):
     SILENT = "silent"
     RESTARTED = "restarted"
     TOO_LARGE = "message too large"
+    HEARD = "heard"
+    SERVICE = "service changed"
+    AGREED = "agreed"
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One application message, delivered."""
+    """One application message, delivered; with the name that its sender gave it, if any."""
 
     source: ProcessId
     sequence: int
@@ -31,6 +34,7 @@ class Message(Struct, frozen=True, gc=False):
     data: bytes
     view: ViewId | None
     index: int
+    name: str = ""
 
 
 class View(Struct, frozen=True):
@@ -55,6 +59,23 @@ class SourceUnavailable(Struct, frozen=True):
     source: ProcessId
 
 
+class Gap(Struct, frozen=True):
+    """These sequences of a source did not come (framed delivery): ask for what is still wanted."""
+
+    source: ProcessId
+    first: int
+    last: int
+
+
+class Unrecovered(Struct, frozen=True):
+    """What was asked for did not come after many tries: nobody has it any more, or nobody is there."""
+
+    source: ProcessId
+    first: int
+    last: int
+    name: str = ""
+
+
 class SendAccepted(Struct, frozen=True):
     """The messages of one send command have left this process."""
 
@@ -72,4 +93,4 @@ class Left(Struct, frozen=True):
     """This process is out of the group; no event follows."""
 
 
-Event = Message | View | LeftBehind | SourceUnavailable | SendAccepted | SendRefused | Left
+Event = Message | View | LeftBehind | SourceUnavailable | Gap | Unrecovered | SendAccepted | SendRefused | Left

@@ -11,6 +11,7 @@ from enum import Enum, auto
 from unisono.clock import LamportClock
 from unisono.engine import (
     AppendLog,
+    ChangeService,
     DatagramReceived,
     Deliver,
     Effect,
@@ -24,7 +25,9 @@ from unisono.engine import (
     Randomness,
     ReadLog,
     Record,
+    Recover,
     Send,
+    SendersAgreed,
     Start,
     StorageDone,
     StorageFailed,
@@ -45,6 +48,8 @@ INCARNATION_LOG = "incarnation"
 WAITING_LIMIT = 10_000
 """Commands that may wait while a process starts."""
 _READ, _APPEND, _SYNC = 1, 2, 3
+
+GroupCommand = Join | Leave | Send | EventsTaken | ChangeService | Recover | SendersAgreed
 
 
 class Phase(Enum):
@@ -127,7 +132,7 @@ class Node:
             return [ReadLog(INCARNATION_LOG, _READ)]
         if isinstance(fact, StorageDone | StorageFailed):
             return self._on_storage(fact, now, wall)
-        if isinstance(fact, Join | Leave | Send | EventsTaken):
+        if isinstance(fact, Join | Leave | Send | EventsTaken | ChangeService | Recover | SendersAgreed):
             return self._on_command(fact, now, wall)
         return [Note("node: nobody here uses channels")]
 
@@ -141,7 +146,7 @@ class Node:
         inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet)
         return self._handle_in(name, inside, now, wall)
 
-    def _on_command(self, fact: Join | Leave | Send | EventsTaken, now: int, wall: int) -> list[Effect]:
+    def _on_command(self, fact: GroupCommand, now: int, wall: int) -> list[Effect]:
         if self._phase is not Phase.RUNNING:
             if len(self._waiting) == WAITING_LIMIT:
                 return _refuse(fact, "this process is still starting")
@@ -214,7 +219,7 @@ class Node:
         return effects
 
 
-def _refuse(command: Join | Leave | Send | EventsTaken, reason: str) -> list[Effect]:
+def _refuse(command: GroupCommand, reason: str) -> list[Effect]:
     """Every send is answered; other commands that come to nothing are counted."""
     if isinstance(command, Send):
         return [Deliver(command.group, "", 0, (SendRefused(command.ticket, reason),))]

@@ -14,10 +14,17 @@ from msgspec import Meta, Struct
 from unisono.errors import SettingError
 from unisono.units import KIB, MIB, MILLISECOND, SECOND, parse_duration, parse_size, render_duration, render_size
 
-Service = Literal["unordered", "source"]
-SERVICE_CODES: dict[Service, str] = {"unordered": "UU", "source": "RSO"}
-LATER_SERVICES = ("source-latest", "timestamp-latest", "timestamp", "framed")
-"""Services of the documents that this version does not offer yet."""
+Service = Literal["unordered", "source-latest", "timestamp-latest", "framed", "source", "timestamp"]
+SERVICE_CODES: dict[Service, str] = {
+    "unordered": "UU",
+    "source-latest": "USO",
+    "timestamp-latest": "UTO",
+    "framed": "ALF",
+    "source": "RSO",
+    "timestamp": "RTO",
+}
+"""What each receiver may choose, and how the documents and the trace call it."""
+RELIABLE_SERVICES: frozenset[Service] = frozenset({"source", "timestamp"})
 
 _DURATION = {"unit": "duration"}
 _SIZE = {"unit": "size"}
@@ -27,12 +34,46 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one process takes part in one group."""
 
     service: Annotated[
-        Service, Meta(description="What this receiver is promised: `unordered` (UU) or `source` (RSO).")
+        Service,
+        Meta(
+            description="What this receiver is promised: `unordered` (UU), `source-latest` (USO), `timestamp-latest` "
+            "(UTO), `framed` (ALF), `source` (RSO) or `timestamp` (RTO)."
+        ),
     ] = "source"
+    role: Annotated[
+        Literal["sender", "receiver"],
+        Meta(description="A `receiver` sends nothing, not even keep-alives, and nobody waits for it in any order."),
+    ] = "sender"
     sources: Annotated[
         Literal["all"] | tuple[str, ...],
         Meta(description="Whose messages a `source` receiver wants: `all`, or a list of process names."),
     ] = "all"
+    senders: Annotated[
+        Literal["all"] | tuple[str, ...],
+        Meta(
+            description="Whom timestamp order takes in: `all` that are heard, each as it comes; or a list of process "
+            "names, and then it begins when all of them are there."
+        ),
+    ] = "all"
+    across: Annotated[
+        str,
+        Meta(
+            max_length=64,
+            description="Groups of one process with the same name here are delivered in one timestamp order.",
+        ),
+    ] = ""
+    membership: Annotated[
+        bool, Meta(description="Views of who was heard lately, for a receiver that is promised nothing.")
+    ] = False
+    hold: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=60 * SECOND,
+            description="How long a `timestamp-latest` receiver waits for messages that may come in between.",
+            extra=_DURATION,
+        ),
+    ] = 50 * MILLISECOND
     rejoin: Annotated[
         bool, Meta(description="Activate a source again after it left this receiver behind or fell silent.")
     ] = True
@@ -45,6 +86,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             extra=_DURATION,
         ),
     ] = 200 * MILLISECOND
+    early_keep_alives: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="How many keep-alives a second all senders together may send early, for a timestamp order "
+            "that waits for them.",
+        ),
+    ] = 4000
     report_interval: Annotated[
         int,
         Meta(
@@ -149,11 +199,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         int,
         Meta(
             ge=0,
-            le=86400 * SECOND,
-            description="How far ahead of the local clock a peer's timestamp is followed.",
+            le=365 * 86400 * SECOND,
+            description="A timestamp further ahead of the local clock than this is not believed.",
             extra=_DURATION,
         ),
-    ] = 10 * SECOND
+    ] = 2 * 86400 * SECOND
     gauge_interval: Annotated[
         int,
         Meta(
@@ -165,6 +215,24 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = SECOND
     trace: Annotated[bool, Meta(description="Write a trace row for every send, delivery and view.")] = True
     secure: Annotated[Literal[False], Meta(description="Sealed groups; not offered yet.")] = False
+
+    @property
+    def reliable(self) -> bool:
+        """Whether the service promises every message."""
+        return self.service in RELIABLE_SERVICES
+
+    def __post_init__(self) -> None:
+        complaint = self._why_bad()
+        if complaint is not None:
+            raise SettingError(*complaint)
+
+    def _why_bad(self) -> tuple[str, str] | None:
+        """Which setting does not go with the others, and why."""
+        if self.service == "timestamp" and self.sources != "all":
+            return "sources", 'timestamp order takes every sender in; name the senders in "senders" instead'
+        if self.across and self.service != "timestamp":
+            return "across", f'order across groups needs service "timestamp", not {self.service!r}'
+        return None
 
 
 class SettingField(Struct, frozen=True):
@@ -207,8 +275,6 @@ def read_setting(name: str, value: object) -> Any:
     field = FIELDS.get(name)
     if field is None:
         raise SettingError(name, f"unknown setting; known ones are {', '.join(FIELDS)}")
-    if name == "service" and value in LATER_SERVICES:
-        raise SettingError(name, f"service {value!r} is not offered yet; choose one of {', '.join(SERVICE_CODES)}")
     if name == "secure" and value is True:
         raise SettingError(name, "secure groups are not offered yet; leave it false")
     try:

@@ -17,11 +17,16 @@ LISTENER_LIMIT = 10_000
 class Listener:
     """One receiver: since which activation, from which point, and how far it is."""
 
-    __slots__ = ("address", "attempt", "heard", "number", "progressed", "received", "sequence")
+    __slots__ = ("address", "attempt", "heard", "number", "ordered", "progressed", "received", "sequence", "timestamp")
 
-    def __init__(self, address: Address, attempt: int, sequence: int, number: int, now: int) -> None:
+    def __init__(
+        self, address: Address, attempt: int, ordered: bool, boundary: tuple[int, int], timestamp: int, now: int
+    ) -> None:
+        sequence, number = boundary
         self.address = address
         self.attempt = attempt
+        self.ordered = ordered
+        self.timestamp = timestamp
         self.sequence = sequence
         self.number = number
         self.received = sequence - 1
@@ -40,10 +45,12 @@ class Standing(Enum):
 class Audience:
     """The receivers that count."""
 
-    __slots__ = ("_listeners",)
+    __slots__ = ("_listeners", "ordered")
 
     def __init__(self) -> None:
         self._listeners: dict[ProcessId, Listener] = {}
+        self.ordered = 0
+        """How many of them receive in timestamp order, and wait for this process."""
 
     def __len__(self) -> int:
         return len(self._listeners)
@@ -52,10 +59,20 @@ class Audience:
         return self._listeners.get(receiver)
 
     def admit(self, receiver: ProcessId, listener: Listener) -> None:
+        self.drop(receiver)
         self._listeners[receiver] = listener
+        self.ordered += listener.ordered
 
     def drop(self, receiver: ProcessId) -> None:
-        self._listeners.pop(receiver, None)
+        listener = self._listeners.pop(receiver, None)
+        if listener is not None:
+            self.ordered -= listener.ordered
+
+    def note_ordered(self, receiver: ProcessId, ordered: bool) -> None:
+        """A receiver may begin or cease to wait for timestamps while it is counted."""
+        listener = self._listeners[receiver]
+        self.ordered += ordered - listener.ordered
+        listener.ordered = ordered
 
     def standing(self, receiver: ProcessId, attempt: int, point: int) -> Standing:
         """`point` is the first sequence the receiver says it lacks: below its grant, it follows another one."""

@@ -17,9 +17,20 @@ from unisono.wire.writing import DatagramWriter
 
 
 class Context:
-    """One process in one group. The parts change nothing here but the clock and the deadlines."""
+    """One process in one group. The parts change the clock and the deadlines; the engine, the service."""
 
-    __slots__ = ("_randomness", "clock", "deadlines", "group", "keys", "multicast", "process", "settings", "writer")
+    __slots__ = (
+        "_randomness",
+        "clock",
+        "deadlines",
+        "group",
+        "keys",
+        "multicast",
+        "process",
+        "settings",
+        "speaks",
+        "writer",
+    )
 
     def __init__(
         self,
@@ -36,6 +47,8 @@ class Context:
         self.group = group
         self.process = process
         self.settings = settings
+        self.speaks = False
+        """Whether this process has sent anything to the group."""
         self.clock = clock
         self.keys = keys
         self.multicast = multicast_address(group)
@@ -43,8 +56,16 @@ class Context:
         self.deadlines = Deadlines()
 
     def wants(self, name: str) -> bool:
-        """Whether this receiver asked for the messages of a source of that name."""
-        return self.settings.sources == "all" or name in self.settings.sources
+        """Whether the application asked for all messages of a source of that name."""
+        settings = self.settings
+        if not settings.reliable:
+            return False
+        chosen = settings.senders if settings.service == "timestamp" else settings.sources
+        return chosen == "all" or name in chosen
+
+    def takes_part_with(self, name: str) -> bool:
+        """Whether a sender, whatever its application wants, takes part in timestamp order with that name (003 6.4)."""
+        return self.speaks and (self.settings.senders == "all" or name in self.settings.senders)
 
     def tell(self, step: Step, address: Address, message: ControlMessage) -> None:
         for datagram in self.writer.control([message]):
@@ -54,11 +75,13 @@ class Context:
         for datagram in self.writer.control(messages):
             step.send(self.multicast, datagram, self.settings.scope)
 
-    def observe(self, step: Step, timestamp: int) -> None:
-        """Follow a peer's clock."""
-        if not self.clock.observe(timestamp, step.wall):
-            step.note(Reason.CLOCK_AHEAD)
-            step.mark("clock-held")
+    def believes(self, step: Step, timestamp: int) -> bool:
+        """Follow a peer's clock, unless it is too far ahead to be true; then nothing it says is taken in."""
+        if self.clock.observe(timestamp, step.now, step.wall):
+            return True
+        step.note(Reason.CLOCK_AHEAD)
+        step.mark("clock-held")
+        return False
 
     def spread(self, interval: int) -> int:
         """Between one and two intervals: members that act on the same packet do not act at the same instant."""

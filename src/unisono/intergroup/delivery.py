@@ -14,7 +14,8 @@ from unisono.events import Message, View, ViewReason
 from unisono.identity import ProcessId, StartPoint, ViewId
 from unisono.intergroup.sending import OwnMessage
 from unisono.reliable.step import Place, Step
-from unisono.wire.messages import DataMessage
+from unisono.wire.messages import NAMED, DataMessage
+from unisono.wire.names import take_name
 
 
 class Delivery:
@@ -64,12 +65,21 @@ class Delivery:
     def on_taken(self, count: int) -> None:
         self.untaken = max(0, self.untaken - count)
 
-    def message(self, step: Step, source: ProcessId, sequence: int, number: int, timestamp: int, data: bytes) -> None:
+    def message(
+        self, step: Step, source: ProcessId, sequence: int, number: int, timestamp: int, data: bytes, name: str = ""
+    ) -> None:
         view = self.view.id if self.view else None
-        step.deliver(Message(source, sequence, number, timestamp, data, view, self._index))
+        step.deliver(Message(source, sequence, number, timestamp, data, view, self._index, name))
         self._index += 1
         self.untaken += 1
         self.untaken_high_water = max(self.untaken_high_water, self.untaken)
+
+    def whole(self, step: Step, source: ProcessId, last: DataMessage, data: bytes) -> None:
+        """Hand over a message that was put together, its last piece being `last`."""
+        name = ""
+        if last.flags & NAMED:
+            name, data = take_name(data)
+        self.message(step, source, last.sequence, last.number, last.timestamp, data, name)
 
     def messages(self, step: Step, source: ProcessId, run: Sequence[DataMessage]) -> None:
         """Hand over a run of whole messages for which there is room."""
@@ -89,18 +99,42 @@ class Delivery:
         """A process receives its own messages too (000 4.1), as fast as its application takes them."""
         self._own.extend(messages)
         while self._own and self.has_room:
-            own = self._own.popleft()
-            self.message(step, self._process, own.sequence, own.number, own.timestamp, own.payload)
+            self.hand_own(step)
+
+    def queue_own(self, messages: Sequence[OwnMessage]) -> None:
+        """Own messages that wait for their turn in an order."""
+        self._own.extend(messages)
+
+    def hand_own(self, step: Step) -> OwnMessage:
+        """The oldest message of this process goes to its own application."""
+        own = self._own.popleft()
+        self.message(step, self._process, own.sequence, own.number, own.timestamp, own.payload, own.name)
+        return own
 
     def drop_own(self) -> None:
         """This process is leaving: its application gets nothing more."""
         self._own.clear()
 
-    def install(self, step: Step, start: Sequence[StartPoint], reasons: Sequence[tuple[ProcessId, ViewReason]]) -> None:
-        """From here on, messages come from these sources, each from its start point on."""
+    def begin_stretch(self) -> None:
+        """Another service begins, without a view so far."""
+        self.view = None
+        self._index = 0
+        self._place.view = None
+
+    def install(
+        self,
+        step: Step,
+        start: Sequence[StartPoint],
+        reasons: Sequence[tuple[ProcessId, ViewReason]],
+        agreed: ViewId | None = None,
+    ) -> None:
+        """From here on, messages come from these sources, each from its start point on.
+
+        An agreed view has its identifier from those who agreed; any other is this receiver's own.
+        """
         self.view_count += 1
         previous = self.view.id if self.view else None
-        identifier = ViewId(self._clock.tick(step.wall), self._process, self.view_count)
+        identifier = agreed or ViewId(self._clock.tick(step.now, step.wall), self._process, self.view_count)
         self.view = View(identifier, previous, tuple(point.source for point in start), tuple(start), tuple(reasons))
         self._index = 0
         self._place.view = str(identifier)

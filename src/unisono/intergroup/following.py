@@ -1,25 +1,27 @@
 """The receiver's half: which sources this process follows, and what has come of each.
 
 A source that is heard and wanted is activated by the handshake of 000 4.7.1, followed until it leaves, restarts, falls
-silent or leaves this receiver behind, and then followed again from a new activation point, with a view for each change.
+silent or leaves this receiver behind, and then followed again from a new activation point. `BySource` or `ByTimestamp`
+decides when what came is delivered.
 """
 
 from __future__ import annotations
 
-from unisono.engine import Address
-from unisono.events import LeftBehind, SourceUnavailable, ViewReason
-from unisono.identity import ProcessId, StartPoint
+from collections.abc import Sequence
+
+from unisono.engine import Address, SendersAgreed
+from unisono.events import SourceUnavailable, ViewReason
+from unisono.identity import ProcessId
 from unisono.intergroup.activation import Activation
 from unisono.intergroup.context import Context, repair_row
 from unisono.intergroup.delivery import Delivery
+from unisono.intergroup.presenting import BySource, ByTimestamp
 from unisono.intergroup.reasons import Reason
-from unisono.intergroup.sending import Sending
+from unisono.intergroup.sending import OwnMessage, Sending
 from unisono.intergroup.stream import Stream
-from unisono.reliable.fragments import TooLarge
 from unisono.reliable.step import Step
 from unisono.reliable.windows import Offer
 from unisono.wire.messages import (
-    LEAVE,
     ActivationGrant,
     ActivationRequest,
     DataPacket,
@@ -38,7 +40,7 @@ FOLLOWED_LIMIT = 10_000
 
 
 class Following:
-    """This process as a receiver under source order."""
+    """This process as a receiver that lacks nothing of whom it follows."""
 
     __slots__ = (
         "_activations",
@@ -46,9 +48,9 @@ class Following:
         "_delivery",
         "_departed",
         "_followed",
+        "_presentation",
         "_reported_at",
         "_sending",
-        "_stalled",
         "attempts",
         "streams",
     )
@@ -62,13 +64,34 @@ class Following:
         self._activations: dict[ProcessId, Activation] = {}
         self._departed: dict[ProcessId, tuple[int, int]] = {}
         self._followed: dict[ProcessId, None] = {}
-        self._stalled = False
+        self._presentation = self._present()
         self._reported_at = 0
 
-    def join(self, step: Step) -> None:
-        """The first view: this process alone, where it listens to itself."""
-        itself = self._context.process
-        self._install(step, [(itself, ViewReason.JOINED)] if self._context.wants(itself.name) else [])
+    @property
+    def active(self) -> bool:
+        """Whether anybody is followed at all: by the application's wish, or because this process sends."""
+        return self._context.settings.reliable or self._context.speaks
+
+    @property
+    def may_send(self) -> bool:
+        return not self._context.settings.reliable or self._presentation.may_send
+
+    def begin(self, step: Step, reason: ViewReason) -> None:
+        """The application's service begins: at a join, or when it is changed."""
+        self._presentation = self._present()
+        for source, stream in sorted(self.streams.items()):
+            stream.silent = not self._context.wants(source.name)
+            stream.in_view = False
+            if stream.silent and not self._context.takes_part_with(source.name):
+                self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
+                del self.streams[source]
+        if self._context.settings.reliable:
+            self._presentation.begin(step, reason)
+            self._bury(step)
+
+    def _present(self) -> BySource | ByTimestamp:
+        kind = ByTimestamp if self._context.settings.service == "timestamp" else BySource
+        return kind(self._context, self._sending, self._delivery, self.streams)
 
     def leave(self, step: Step) -> None:
         """Follow nobody any more, and keep nobody waiting."""
@@ -87,7 +110,9 @@ class Following:
         if source in self.streams or source in self._activations or source in self._departed:
             return
         settings = self._context.settings
-        if not self._context.wants(source.name) or (source in self._followed and not settings.rejoin):
+        if not self._context.wants(source.name) and not self._context.takes_part_with(source.name):
+            return
+        if source in self._followed and not settings.rejoin:
             return
         self.attempts += 1
         self._activations[source] = Activation(address, self.attempts, step.now)
@@ -130,9 +155,14 @@ class Following:
             return
         self.consider(step, source, address)
         stream = self._active(source)
-        if stream is not None and stream.on_announced(message.sequence, self._request_due(step)):
+        if stream is None:
+            return
+        if stream.on_announced(message.sequence, self._request_due(step)):
             step.mark("gap-at-the-end")
             self._schedule_request(step, stream)
+        stream.on_said(message.sequence, message.timestamp)
+        if self._context.settings.service == "timestamp":
+            self._present_news(step, stream)
 
     def on_activation_grant(self, step: Step, source: ProcessId, address: Address, message: ActivationGrant) -> None:
         activation = self._activations.get(source)
@@ -146,8 +176,10 @@ class Following:
         self._followed[source] = None
         while len(self._followed) > FOLLOWED_LIMIT:
             del self._followed[next(iter(self._followed))]
-        self.streams[source] = Stream(source, address, message, self._context.settings)
-        self._install(step, [(source, ViewReason.ACTIVATED)])
+        silent = not self._context.wants(source.name)
+        self.streams[source] = stream = Stream(source, address, message, self._context.settings, silent)
+        self._presentation.add(step, stream)
+        self._bury(step)
         self._context.deadlines.advance("report", step.now)
 
     def on_left_behind(self, step: Step, source: ProcessId, message: LeftBehindNotice) -> None:
@@ -158,13 +190,24 @@ class Following:
         step.mark("told-left-behind")
         self._end(step, stream, ViewReason.LEFT_BEHIND)
 
+    def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
+        """What this process sent, on its way to its own application."""
+        self._presentation.own_messages(step, messages)
+        self._bury(step)
+
+    def agree(self, step: Step, agreed: SendersAgreed) -> None:
+        """Take a sender view from whoever provides it."""
+        if isinstance(self._presentation, ByTimestamp):
+            self._presentation.agree(step, agreed)
+            self._bury(step)
+
     def drain(self, step: Step) -> None:
         """The application has room again: deliver what waits for it."""
-        if not self._stalled:
+        stalled = self._presentation.resume(step)
+        self._bury(step)
+        if not stalled:
             return
-        self._stalled = False
         for _, stream in sorted(self.streams.items()):
-            self._drain(step, stream)
             self._schedule_request(step, stream)
             if stream.reported < stream.window.contiguous and not stream.crowded:
                 self._schedule_report(step, stream)
@@ -187,7 +230,13 @@ class Following:
                 step.mark("activation-asked-again")
             activation.tries += 1
             activation.due = step.now + self._context.spread(settings.activation_interval)
-            request = ActivationRequest(source, activation.attempt, self._context.keys.contribution())
+            request = ActivationRequest(
+                source,
+                activation.attempt,
+                settings.service == "timestamp",
+                settings.role == "sender",
+                self._context.keys.contribution(),
+            )
             self._context.tell(step, activation.address, request)
         due = min((activation.due for activation in self._activations.values()), default=None)
         if due is not None:
@@ -228,8 +277,7 @@ class Following:
 
         Says whether one had been missing, and whether one found no room.
         """
-        if self._delivery.room >= len(packet.messages) and stream.pass_through(packet.messages):
-            self._delivery.messages(step, stream.source, packet.messages)
+        if self._presentation.pass_through(step, stream, packet):
             self._schedule_report(step, stream)
             return False, False
         due, later = self._request_due(step), step.now + self._context.settings.request_limit
@@ -244,7 +292,8 @@ class Following:
         if full:
             step.note(Reason.BUFFER_FULL)
             step.mark("receive-buffer-full")
-        self._drain(step, stream)
+        stream.settle_time()
+        self._present_news(step, stream)
         self._schedule_request(step, stream)
         self._schedule_report(step, stream)
         return filled, full
@@ -257,41 +306,24 @@ class Following:
     def _end(self, step: Step, stream: Stream, reason: ViewReason) -> None:
         """Nothing more comes of a source; what came in order is still delivered before it leaves the view."""
         stream.become_ending(reason)
-        self._drain(step, stream)
+        self._present_news(step, stream)
 
-    def _drain(self, step: Step, stream: Stream) -> None:
-        """Deliver what is in order, as far as the application keeps up."""
-        while self._delivery.has_room:
-            message = stream.next_message()
-            if message is None:
-                if stream.ending is not None:
-                    self._unfollow(step, stream.source, stream.ending)
-                return
-            if message.flags & LEAVE:
-                self._on_farewell(step, stream, message.sequence)
-                return
-            try:
-                data = stream.whole(message)
-            except TooLarge:
-                self._context.tell(step, stream.address, Deactivation(stream.source, stream.attempt))
-                self._unfollow(step, stream.source, ViewReason.TOO_LARGE)
-                return
-            if data is None:
-                continue
-            if message.count > 1:
-                step.mark("fragmented")
-            self._delivery.message(step, stream.source, message.sequence, message.number, message.timestamp, data)
-        if stream.window.waiting or stream.ending is not None:
-            self._stalled = True
-            step.mark("application-full")
+    def _present_news(self, step: Step, stream: Stream) -> None:
+        self._presentation.on_news(step, stream)
+        self._bury(step)
 
-    def _on_farewell(self, step: Step, stream: Stream, sequence: int) -> None:
-        step.mark("source-left")
-        self._context.tell(step, stream.address, Deactivation(stream.source, stream.attempt))
-        self._departed[stream.source] = (stream.attempt, sequence)
-        while len(self._departed) > DEPARTED_LIMIT:
-            del self._departed[next(iter(self._departed))]
-        self._unfollow(step, stream.source, ViewReason.LEFT)
+    def _bury(self, step: Step) -> None:
+        """Follow no more whose last message was delivered."""
+        while self._presentation.over:
+            stream, reason = self._presentation.over.pop(0)
+            source = stream.source
+            del self.streams[source]
+            if reason in (ViewReason.LEFT, ViewReason.TOO_LARGE):
+                self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
+            if reason is ViewReason.LEFT:
+                self._departed[source] = (stream.attempt, stream.window.next - 1)
+                while len(self._departed) > DEPARTED_LIMIT:
+                    del self._departed[next(iter(self._departed))]
 
     def _welcome_back(self, step: Step, source: ProcessId, sequence: int) -> bool:
         """A source that had left has sent beyond its farewell: it joined again."""
@@ -301,21 +333,6 @@ class Following:
         del self._departed[source]
         step.mark("source-back")
         return True
-
-    def _unfollow(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
-        if reason is ViewReason.LEFT_BEHIND:
-            step.deliver(LeftBehind(source))
-        del self.streams[source]
-        self._install(step, [(source, reason)])
-
-    def _install(self, step: Step, reasons: list[tuple[ProcessId, ViewReason]]) -> None:
-        start = [stream.point for stream in self.streams.values()]
-        itself = self._context.process
-        if self._context.wants(itself.name):
-            own = self._delivery.oldest_own
-            sequence = own.sequence if own else self._sending.last_sequence + 1
-            start.append(StartPoint(itself, sequence, own.number if own else self._sending.last_number + 1))
-        self._delivery.install(step, sorted(start), reasons)
 
     def _request_due(self, step: Step) -> int:
         return step.now + self._context.spread(self._context.settings.request_delay)

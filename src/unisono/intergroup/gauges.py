@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from unisono.intergroup.delivery import Delivery
-from unisono.intergroup.following import Following
+from unisono.intergroup.receiving import Receiving
 from unisono.intergroup.sending import Sending
-from unisono.intergroup.unordered import Unordered
 from unisono.reliable.step import Place, Step
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
 from unisono.settings import Settings
@@ -19,11 +18,10 @@ def record_traffic(step: Step, place: Place) -> None:
     place.datagrams = place.datagram_bytes = 0
 
 
-def record_gauges(
-    step: Step, settings: Settings, sending: Sending, delivery: Delivery, following: Following, unordered: Unordered
-) -> None:
+def record_gauges(step: Step, settings: Settings, sending: Sending, delivery: Delivery, receiving: Receiving) -> None:
     """Write the high-water marks and begin new ones."""
-    streams = following.streams.values()
+    streams = receiving.following.streams.values()
+    scattered = None if receiving.casual is None else receiving.casual.scattered
     message_cap = settings.message_limit_bytes + MESSAGE_OVERHEAD_BYTES
     assembled = max((stream.assembly.high_water for stream in streams), default=0)
     for name, value, cap in (
@@ -34,14 +32,15 @@ def record_gauges(
             max((stream.window.high_water for stream in streams), default=0),
             settings.receive_buffer_bytes,
         ),
-        ("reassembly bytes", max(assembled, unordered.scattered.high_water), message_cap),
+        ("reassembly bytes", max(assembled, scattered.high_water if scattered else 0), message_cap),
         ("untaken messages", delivery.untaken_high_water, settings.event_limit),
     ):
         step.record(GaugeRow(kind="GAUGE", name=name, value=value, cap=cap))
     sending.window.high_water = sending.window.bytes
     sending.queue_high_water = sending.queued_bytes
     delivery.untaken_high_water = delivery.untaken
-    unordered.scattered.high_water = unordered.scattered.bytes
+    if scattered is not None:
+        scattered.high_water = scattered.bytes
     for stream in streams:
         stream.window.high_water = stream.window.bytes
         stream.assembly.high_water = stream.assembly.bytes

@@ -1,6 +1,6 @@
 """The engine of one group at one process: every fact of the group comes in here.
 
-It keeps the phase and the peers, and lets its halves do the rest: `Speaking` as a source, `Following` as a receiver.
+It keeps the phase and the peers, and lets its halves do the rest: `Speaking` as a source, `Receiving` as a receiver.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from unisono.engine import (
     Address,
+    ChangeService,
     Effect,
     EventsTaken,
     Fact,
@@ -19,19 +20,20 @@ from unisono.engine import (
     Leave,
     LeaveAddress,
     PacketReceived,
+    Recover,
     Send,
+    SendersAgreed,
 )
 from unisono.events import Left, SendAccepted, SendRefused, ViewReason
 from unisono.identity import ProcessId
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
-from unisono.intergroup.following import Following
 from unisono.intergroup.gauges import record_gauges, record_traffic
 from unisono.intergroup.peers import Peers
 from unisono.intergroup.reasons import Reason
+from unisono.intergroup.receiving import Receiving
 from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
-from unisono.intergroup.unordered import Unordered
 from unisono.reliable.step import Place, Step
 from unisono.settings import SERVICE_CODES
 from unisono.trace.schema import MembershipRow
@@ -43,6 +45,7 @@ from unisono.wire.messages import (
     Deactivation,
     KeepAlive,
     LeftBehindNotice,
+    NameRequest,
     RepairRequest,
     Report,
 )
@@ -67,19 +70,18 @@ class Resumption(Struct, frozen=True):
 
 
 class IntergroupEngine:
-    """Unreliable unordered and reliable source ordered delivery for one group."""
+    """One process in one group, whatever service it chose."""
 
     __slots__ = (
         "_context",
         "_delivery",
-        "_following",
         "_last_call",
         "_peers",
         "_phase",
         "_place",
+        "_receiving",
         "_sending",
         "_speaking",
-        "_unordered",
     )
 
     def __init__(self, context: Context, resumption: Resumption) -> None:
@@ -90,9 +92,8 @@ class IntergroupEngine:
         last_sequence = resumption.sequence + 1 if resumption.sequence else 0
         self._sending = Sending(context, last_sequence, resumption.number)
         self._delivery = Delivery(process, self._place, clock, settings.event_limit, resumption.views)
-        self._speaking = Speaking(context, self._sending, self._delivery)
-        self._following = Following(context, self._sending, self._delivery, resumption.attempts)
-        self._unordered = Unordered(self._delivery, settings.message_limit_bytes)
+        self._receiving = Receiving(context, self._place, self._sending, self._delivery, resumption.attempts)
+        self._speaking = Speaking(context, self._sending, self._delivery, self._receiving)
         self._peers = Peers()
         self._phase = Phase.OUTSIDE
         self._last_call: int | None = None
@@ -104,7 +105,7 @@ class IntergroupEngine:
 
     def resumption(self) -> Resumption:
         sending = self._sending
-        views, attempts = self._delivery.view_count, self._following.attempts
+        views, attempts = self._delivery.view_count, self._receiving.following.attempts
         return Resumption(sending.last_sequence, sending.last_number, views, self._place.stretch, attempts)
 
     def deadline(self) -> int | None:
@@ -123,24 +124,25 @@ class IntergroupEngine:
             self._become_member(step)
         elif isinstance(fact, Leave):
             self._become_leaving(step)
+        elif isinstance(fact, ChangeService | Recover | SendersAgreed):
+            self._on_wish(step, fact)
         self._on_time(step)
+        if self._sending.waiting and self._sending.blocked_since is None:
+            self._speaking.advance(step)  # it waited for a view
         if self._phase is Phase.LEAVING and self._speaking.all_stable:
             self._become_outside(step)
         return step.finish()
-
-    @property
-    def _follows(self) -> bool:
-        return self._phase is Phase.MEMBER and self._context.settings.service == "source"
 
     def _become_member(self, step: Step) -> None:
         settings, deadlines = self._context.settings, self._context.deadlines
         self._phase = Phase.MEMBER
         step.effect(JoinAddress(self._context.multicast))
-        wanted = settings.sources if isinstance(settings.sources, str) else ",".join(settings.sources)
+        chosen = settings.senders if settings.service == "timestamp" else settings.sources
+        wanted = chosen if isinstance(chosen, str) else ",".join(chosen)
         step.record(MembershipRow(kind="JOIN", reason=wanted if settings.rejoin else "once"))
-        if self._follows:
-            self._following.join(step)
-        deadlines.set("keep-alive", step.now)
+        self._receiving.join(step)
+        if settings.role == "sender":
+            deadlines.set("keep-alive", step.now)
         deadlines.set("watch", step.now + settings.keep_alive)
         deadlines.set("gauge", step.now + settings.gauge_interval)
 
@@ -150,7 +152,7 @@ class IntergroupEngine:
             step.note(Reason.NOT_MEMBER)
             return
         self._phase = Phase.LEAVING
-        self._following.leave(step)
+        self._receiving.leave(step)
         self._context.deadlines.set("leave", step.now + self._context.settings.leave_timeout)
         self._speaking.become_leaving(step)
 
@@ -164,23 +166,43 @@ class IntergroupEngine:
         step.effect(LeaveAddress(self._context.multicast))
 
     def _on_send(self, step: Step, send: Send) -> None:
-        member = self._phase is Phase.MEMBER
-        refusal = self._sending.why_refuse(send.messages) if member else str(Reason.NOT_MEMBER)
+        refusal = self._why_refuse(send)
         if refusal is not None:
             step.deliver(SendRefused(send.ticket, refusal))
             return
         if not send.messages:
             step.deliver(SendAccepted(send.ticket))
             return
-        self._sending.enqueue(send.messages, send.ticket)
+        self._context.speaks = True
+        self._sending.enqueue(send.messages, send.ticket, send.names)
         self._speaking.advance(step)
+
+    def _why_refuse(self, send: Send) -> str | None:
+        settings, name = self._context.settings, self._context.process.name
+        if self._phase is not Phase.MEMBER:
+            return Reason.NOT_MEMBER
+        if settings.role == "receiver":
+            return 'this process joined as a receiver; join with role="sender" to send'
+        if settings.senders != "all" and name not in settings.senders:
+            return f"{name!r} is not among the senders of this group: {', '.join(settings.senders)}"
+        return self._sending.why_refuse(send.messages, send.names)
+
+    def _on_wish(self, step: Step, wish: ChangeService | Recover | SendersAgreed) -> None:
+        if self._phase is not Phase.MEMBER:
+            step.note(Reason.NOT_MEMBER)
+        elif isinstance(wish, ChangeService):
+            self._receiving.change(step, wish.service, wish.sources)
+        elif isinstance(wish, Recover):
+            self._receiving.recover(step, wish)
+        else:
+            self._receiving.agree(step, wish)
 
     def _on_taken(self, step: Step, fact: EventsTaken) -> None:
         self._delivery.on_taken(fact.count)
-        if self._delivery.oldest_own is not None:
-            self._delivery.own_messages(step, ())
+        waited = self._delivery.oldest_own is not None
+        self._receiving.on_taken(step)
+        if waited:
             self._speaking.advance(step)
-        self._following.drain(step)
 
     def _on_packet(self, step: Step, fact: PacketReceived) -> None:
         packet = fact.packet
@@ -188,17 +210,22 @@ class IntergroupEngine:
         if ignore is not None:
             step.note(ignore)
             return
-        self._hear(step, packet.source, fact.source)
-        if isinstance(packet, DataPacket):
-            self._context.observe(step, packet.messages[-1].timestamp)
-            if self._follows:
-                self._following.on_data(step, packet, fact.source)
-            elif self._phase is Phase.MEMBER:
-                self._unordered.on_data(step, packet)
-        elif isinstance(packet, ControlPacket):
+        if isinstance(packet, ControlPacket):
+            self._hear(step, packet.source)
             self._on_control(step, packet, fact.source)
-        elif self._follows:  # unreliable delivery discards repairs (000 4.6)
-            self._following.on_repair(step, packet.data)
+            return
+        data = packet if isinstance(packet, DataPacket) else packet.data
+        if not self._context.believes(step, data.messages[-1].timestamp):
+            return
+        self._hear(step, packet.source)
+        if self._phase is not Phase.MEMBER:
+            return
+        if isinstance(packet, DataPacket):
+            self._receiving.consider(step, packet.source, fact.source)
+            self._receiving.on_data(step, packet, fact.source)
+        else:
+            self._receiving.on_repair(step, data)
+        self._speaking.on_waited_for(step, data.messages[-1].timestamp)
 
     def _why_ignore(self, step: Step, source: ProcessId) -> Reason | None:
         itself = self._context.process
@@ -216,17 +243,13 @@ class IntergroupEngine:
             return Reason.TOO_MANY_PEERS
         return None
 
-    def _hear(self, step: Step, source: ProcessId, address: Address) -> None:
+    def _hear(self, step: Step, source: ProcessId) -> None:
         earlier = self._peers.hear(source, step.now)
         if earlier is not None:
-            self._forget(step, earlier, ViewReason.RESTARTED)
+            self._receiving.forget(step, earlier, ViewReason.RESTARTED)
             self._speaking.drop(step, earlier)
-        if self._follows:
-            self._following.consider(step, source, address)
-
-    def _forget(self, step: Step, peer: ProcessId, reason: ViewReason) -> None:
-        self._following.forget(step, peer, reason)
-        self._unordered.forget(peer)
+        if self._phase is Phase.MEMBER:
+            self._receiving.on_heard(step, source)
 
     def _on_control(self, step: Step, packet: ControlPacket, address: Address) -> None:
         for refused in packet.refused:
@@ -234,23 +257,27 @@ class IntergroupEngine:
         source = packet.source
         for message in packet.messages:
             if isinstance(message, KeepAlive):
-                self._context.observe(step, message.timestamp)
-                if self._follows:
-                    self._following.on_keep_alive(step, source, address, message)
+                if self._context.believes(step, message.timestamp) and self._phase is Phase.MEMBER:
+                    self._receiving.consider(step, source, address)
+                    self._receiving.on_keep_alive(step, source, address, message)
             elif isinstance(message, Report):
                 self._speaking.on_report(step, source, address, message)
             elif message.target != self._context.process:
                 step.note(Reason.OTHER_LIFE)
             elif isinstance(message, RepairRequest):
                 self._speaking.on_repair_request(step, source, address, message)
+            elif isinstance(message, NameRequest):
+                self._speaking.on_name_request(step, source, address, message)
             elif isinstance(message, ActivationRequest):
+                if message.sender and self._phase is Phase.MEMBER:
+                    self._receiving.consider(step, source, address)
                 self._speaking.on_activation_request(step, source, address, message)
             elif isinstance(message, Deactivation):
                 self._speaking.on_deactivation(step, source, message)
             elif isinstance(message, ActivationGrant):
-                self._following.on_activation_grant(step, source, address, message)
+                self._receiving.following.on_activation_grant(step, source, address, message)
             elif isinstance(message, LeftBehindNotice):
-                self._following.on_left_behind(step, source, message)
+                self._receiving.following.on_left_behind(step, source, message)
 
     def _on_time(self, step: Step) -> None:
         settings, deadlines = self._context.settings, self._context.deadlines
@@ -258,22 +285,26 @@ class IntergroupEngine:
             if name == "keep-alive":
                 self._context.broadcast(step, [self._sending.keep_alive(step)])
                 deadlines.set(name, step.now + settings.keep_alive)
+            elif name == "early":
+                self._speaking.say_early(step)
             elif name == "report":
-                self._following.report(step)
+                self._receiving.following.report(step)
             elif name == "request":
-                self._following.request_repairs(step)
+                self._receiving.following.request_repairs(step)
             elif name == "activation":
-                self._following.activate(step)
+                self._receiving.following.activate(step)
+            elif name in ("hold", "frames"):
+                self._receiving.on_time(step)
             elif name == "watch":
                 deadlines.set(name, step.now + settings.keep_alive)
                 for peer in self._peers.forget_silent(step.now, settings.source_timeout):
-                    self._forget(step, peer, ViewReason.SILENT)
-                self._unordered.on_time(step, settings.patience)
+                    self._receiving.forget(step, peer, ViewReason.SILENT)
+                self._receiving.on_time(step)
                 self._speaking.lose_patience(step)
             elif name == "gauge":
                 deadlines.set(name, step.now + settings.gauge_interval)
                 record_traffic(step, self._place)
-                record_gauges(step, settings, self._sending, self._delivery, self._following, self._unordered)
+                record_gauges(step, settings, self._sending, self._delivery, self._receiving)
             elif name == "leave":
                 self._become_outside(step)
                 return

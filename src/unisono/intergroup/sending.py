@@ -8,26 +8,30 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 
 from msgspec import Struct
 
 from unisono.events import SendAccepted
+from unisono.identity import NAME_LIMIT_BYTES, why_bad_name
 from unisono.intergroup.context import Context, repair_row
 from unisono.reliable.step import Step
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES, SendWindow
 from unisono.trace.schema import SendRow, body_hash
 from unisono.wire.layout import COUNT_LIMIT, FRAGMENT_HEAD, MESSAGE_HEAD
-from unisono.wire.messages import FRAGMENT, LEAVE, DataMessage, KeepAlive
+from unisono.wire.messages import FRAGMENT, LEAVE, NAMED, DataMessage, KeepAlive, Range
+from unisono.wire.names import put_name, take_name
 
 
 class Outgoing:
     """A message that waits to be sent, perhaps with some of its fragments gone already."""
 
-    __slots__ = ("flags", "payload", "sent_fragments", "ticket")
+    __slots__ = ("flags", "name", "payload", "sent_fragments", "ticket")
 
-    def __init__(self, payload: bytes, ticket: int | None, flags: int = 0) -> None:
+    def __init__(self, payload: bytes, ticket: int | None = None, flags: int = 0, name: str = "") -> None:
         self.payload = payload
         self.ticket = ticket
+        self.name = name
         self.flags = flags
         self.sent_fragments = 0
 
@@ -39,6 +43,7 @@ class OwnMessage(Struct, frozen=True, gc=False):
     number: int
     timestamp: int
     payload: bytes
+    name: str = ""
 
 
 class Sending:
@@ -46,6 +51,7 @@ class Sending:
 
     __slots__ = (
         "_context",
+        "_named",
         "_queue",
         "_settings",
         "_writer",
@@ -55,6 +61,7 @@ class Sending:
         "last_sequence",
         "queue_high_water",
         "queued_bytes",
+        "said",
         "window",
     )
 
@@ -63,11 +70,14 @@ class Sending:
         self._settings = context.settings
         self._writer = context.writer
         self._queue: deque[Outgoing] = deque()
+        self._named: dict[str, Range] = {}
         self.queued_bytes = 0
         self.queue_high_water = 0
         self.last_sequence = last_sequence
         self.last_number = last_number
         self.last_sent_at = 0
+        self.said = 0
+        """The latest time that the others know this process has reached."""
         self.window = SendWindow(context.settings.window_bytes)
         self.blocked_since: int | None = None
 
@@ -83,22 +93,29 @@ class Sending:
             return self.last_sequence + left + 1, self.last_number + 2
         return self.last_sequence + 1, self.last_number + 1
 
-    def why_refuse(self, messages: Sequence[bytes]) -> str | None:
-        largest = max(map(len, messages), default=0)
+    def why_refuse(self, messages: Sequence[bytes], names: Sequence[str] = ()) -> str | None:
+        if names and len(names) != len(messages):
+            return f"{len(names)} names for {len(messages)} messages; name each, or none"
+        if (complaint := next(filter(None, map(why_bad_name, filter(None, names))), None)) is not None:
+            return complaint
+        largest = max(map(len, messages), default=0) + (NAME_LIMIT_BYTES + 1 if names else 0)
         message_limit, queue_limit = self._settings.message_limit_bytes, self._settings.send_queue_bytes
         if largest > message_limit:
             return f"a message of {largest} bytes is larger than message_limit_bytes ({message_limit})"
         alone = not self._queue and len(messages) == 1
-        if not alone and self.queued_bytes + _weight(messages) > queue_limit:
+        if not alone and self.queued_bytes + _weight(messages, names) > queue_limit:
             return f"more than send_queue_bytes ({queue_limit}) would wait; wait for earlier sends to be accepted"
         return None
 
-    def enqueue(self, messages: Sequence[bytes], ticket: int) -> None:
+    def enqueue(self, messages: Sequence[bytes], ticket: int, names: Sequence[str] = ()) -> None:
         assert messages, "a send without messages is answered at once"
-        for message in messages[:-1]:
-            self._queue.append(Outgoing(message, None))
-        self._queue.append(Outgoing(messages[-1], ticket))
-        self.queued_bytes += _weight(messages)
+        if names:
+            for name, message in zip(names, messages, strict=True):
+                self._queue.append(Outgoing(put_name(name, message), None, NAMED, name) if name else Outgoing(message))
+        else:
+            self._queue.extend(map(Outgoing, messages))
+        self._queue[-1].ticket = ticket
+        self.queued_bytes += sum(map(_waits, islice(reversed(self._queue), len(messages))))
         self.queue_high_water = max(self.queue_high_water, self.queued_bytes)
 
     def drop_queue(self) -> list[int]:
@@ -145,7 +162,8 @@ class Sending:
     def keep_alive(self, step: Step) -> KeepAlive:
         """Says how far this process has sent, so that the loss of its last message is seen."""
         self.last_sent_at = step.now
-        return KeepAlive(self.last_sequence, self._context.clock.tick(step.wall))
+        self.said = self._context.clock.tick(step.now, step.wall)
+        return KeepAlive(self.last_sequence, self.said)
 
     def release(self, step: Step, stable: int) -> None:
         """Forget what nobody needs any more."""
@@ -153,6 +171,8 @@ class Sending:
         released = self.window.release(stable)
         if released is not None and first is not None:
             step.record(repair_row("GC", self._context.process, first, released))
+            for name in [name for name, (low, _) in self._named.items() if low <= released]:
+                del self._named[name]
 
     def _fragments(self, outgoing: Outgoing) -> int:
         """How many sequence numbers a message takes."""
@@ -163,7 +183,7 @@ class Sending:
     def _next_batch(self, step: Step, own: list[OwnMessage], tickets: list[int]) -> list[DataMessage]:
         """The messages of one datagram, taken from the queue."""
         batch: list[DataMessage] = []
-        queue, tick, wall = self._queue, self._context.clock.tick, step.wall
+        queue, tick, now, wall = self._queue, self._context.clock.tick, step.now, step.wall
         left = self._writer.data_room
         whole_limit = left - MESSAGE_HEAD.size
         while queue and len(batch) < COUNT_LIMIT:
@@ -175,7 +195,8 @@ class Sending:
                     break
                 flags, index, count = head.flags, 0, 1
             else:
-                flags, index, count = FRAGMENT, head.sent_fragments, self._fragments(head)
+                flags = FRAGMENT | head.flags
+                index, count = head.sent_fragments, self._fragments(head)
                 begin = index * self._writer.fragment_room
                 payload = payload[begin : begin + self._writer.fragment_room]
                 size = MESSAGE_HEAD.size + FRAGMENT_HEAD.size + len(payload)
@@ -184,20 +205,25 @@ class Sending:
                 head.sent_fragments += 1
             left -= size
             self.last_sequence += 1
-            timestamp = tick(wall)
+            timestamp = tick(now, wall)
             batch.append(DataMessage(self.last_sequence, self.last_number + 1, timestamp, flags, index, count, payload))
             if index + 1 == count:
                 queue.popleft()
                 if head.flags != LEAVE:
-                    self.queued_bytes -= len(head.payload) + MESSAGE_OVERHEAD_BYTES
-                    own.append(self._complete(step, head.payload, timestamp))
+                    self.queued_bytes -= _waits(head)
+                    own.append(self._complete(step, head, timestamp))
                 if head.ticket is not None:
                     tickets.append(head.ticket)
+        self.said = batch[-1].timestamp
         return batch
 
-    def _complete(self, step: Step, payload: bytes, timestamp: int) -> OwnMessage:
+    def _complete(self, step: Step, outgoing: Outgoing, timestamp: int) -> OwnMessage:
         """The last piece of a message takes its place in a datagram: now it is sent."""
         self.last_number += 1
+        payload, name = outgoing.payload, outgoing.name
+        if name:
+            _, payload = take_name(payload)
+            self._named[name] = (self.last_sequence - self._fragments(outgoing) + 1, self.last_sequence)
         if step.tracing:
             step.record(
                 SendRow(
@@ -209,9 +235,18 @@ class Sending:
                     body=body_hash(payload),
                 )
             )
-        return OwnMessage(self.last_sequence, self.last_number, timestamp, payload)
+        return OwnMessage(self.last_sequence, self.last_number, timestamp, payload, name)
+
+    def find_name(self, name: str) -> Range | None:
+        """The sequences of the last message of that name, while it is kept for repair."""
+        return self._named.get(name)
 
 
-def _weight(messages: Sequence[bytes]) -> int:
-    """What messages count for while they wait."""
-    return sum(map(len, messages)) + MESSAGE_OVERHEAD_BYTES * len(messages)
+def _waits(outgoing: Outgoing) -> int:
+    """What a message counts for while it waits."""
+    return len(outgoing.payload) + MESSAGE_OVERHEAD_BYTES
+
+
+def _weight(messages: Sequence[bytes], names: Sequence[str]) -> int:
+    """What messages will count for while they wait."""
+    return sum(map(len, messages)) + (MESSAGE_OVERHEAD_BYTES + (NAME_LIMIT_BYTES + 1 if names else 0)) * len(messages)

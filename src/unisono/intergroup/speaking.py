@@ -11,14 +11,18 @@ from unisono.intergroup.audience import LISTENER_LIMIT, Audience, Listener, Stan
 from unisono.intergroup.context import Context, repair_row
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.reasons import Reason
+from unisono.intergroup.receiving import Receiving
 from unisono.intergroup.sending import Sending
 from unisono.reliable.step import Step
 from unisono.trace.schema import MembershipRow
+from unisono.units import SECOND
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
     Deactivation,
     LeftBehindNotice,
+    NameRequest,
+    Range,
     RepairRequest,
     Report,
 )
@@ -30,11 +34,14 @@ REPAIR_BURST_BYTES = 256 * 1024
 class Speaking:
     """This process as a source."""
 
-    __slots__ = ("_context", "_delivery", "audience", "leaving", "sending")
+    __slots__ = ("_context", "_delivery", "_early_at", "_receiving", "_wanted", "audience", "leaving", "sending")
 
-    def __init__(self, context: Context, sending: Sending, delivery: Delivery) -> None:
+    def __init__(self, context: Context, sending: Sending, delivery: Delivery, receiving: Receiving) -> None:
         self._context = context
         self._delivery = delivery
+        self._receiving = receiving
+        self._early_at = 0
+        self._wanted = 0
         self.sending = sending
         self.audience = Audience()
         self.leaving = False
@@ -48,11 +55,13 @@ class Speaking:
         """Release what is stable and send what the window admits, until neither goes on."""
         sending = self.sending
         self._release(step)
+        if not self._receiving.following.may_send:
+            return
         while sending.waiting and sending.has_room:
             sending.note_moved(step)
             own = sending.flush(step)
-            if not self.leaving and (self._context.settings.service == "unordered" or self._listens_to_itself):
-                self._delivery.own_messages(step, own)
+            if not self.leaving:
+                self._receiving.own_messages(step, own)
             self._release(step)
         sending.note_blocked(step)
         self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
@@ -75,13 +84,21 @@ class Speaking:
         if listener is None or listener.attempt < message.attempt:
             if listener is not None:
                 step.mark("activation-renewed")
-            listener = self._admit(step, receiver, address, message.attempt)
+            listener = self._admit(step, receiver, address, message)
         listener.heard = step.now
         listener.address = address
-        extension = self._context.keys.contribution()
-        patience = self._context.settings.patience
-        grant = ActivationGrant(receiver, message.attempt, listener.sequence, listener.number, patience, extension)
+        grant = ActivationGrant(
+            receiver,
+            message.attempt,
+            listener.sequence,
+            listener.number,
+            listener.timestamp,
+            self._context.settings.patience,
+            self._context.keys.contribution(),
+        )
         self._context.tell(step, address, grant)
+        if message.ordered:
+            self.on_waited_for(step, self._context.clock.last)
 
     def on_report(self, step: Step, receiver: ProcessId, address: Address, message: Report) -> None:
         for entry in message.entries:
@@ -101,6 +118,8 @@ class Speaking:
     def on_repair_request(self, step: Step, receiver: ProcessId, address: Address, message: RepairRequest) -> None:
         first = min(low for low, _ in message.ranges)
         match self.audience.standing(receiver, message.attempt, first):
+            case _ if not message.attempt:
+                pass
             case Standing.UNKNOWN:
                 step.mark("repair-too-late")
                 self._context.tell(step, address, LeftBehindNotice(receiver, message.attempt))
@@ -111,7 +130,38 @@ class Speaking:
         if first > self.sending.last_sequence:
             step.note(Reason.REQUEST_AHEAD)
             return
-        found = self.sending.window.find(message.ranges, REPAIR_BURST_BYTES)
+        self._repair(step, receiver, address, message.ranges)
+
+    def on_name_request(self, step: Step, receiver: ProcessId, address: Address, message: NameRequest) -> None:
+        found = self.sending.find_name(message.name)
+        if found is None:
+            step.note(Reason.NAME_UNKNOWN)
+        else:
+            self._repair(step, receiver, address, (found,))
+
+    def on_waited_for(self, step: Step, timestamp: int) -> None:
+        """Somebody's order cannot pass this time before this process says that it has (000 4.8 waits for a timer).
+
+        It says so at once, but no more often than its share of what all senders together may: see `early_keep_alives`.
+        """
+        if timestamp < self.sending.said or not self.audience.ordered:
+            return
+        most = self._context.settings.early_keep_alives
+        if most and timestamp >= self._wanted:
+            self._wanted = timestamp
+            share = (len(self._receiving.following.streams) + 1) * SECOND // most
+            self._context.deadlines.advance("early", max(step.now, self._early_at + share))
+
+    def say_early(self, step: Step) -> None:
+        """Say the time, if nothing that was sent meanwhile has said it."""
+        if self._wanted >= self.sending.said:
+            step.mark("early-keep-alive")
+            self._early_at = step.now
+            self._context.broadcast(step, [self.sending.keep_alive(step)])
+            self._context.deadlines.set("keep-alive", step.now + self._context.settings.keep_alive)
+
+    def _repair(self, step: Step, receiver: ProcessId, address: Address, ranges: tuple[Range, ...]) -> None:
+        found = self.sending.window.find(ranges, REPAIR_BURST_BYTES)
         if not found:
             step.note(Reason.REQUEST_STALE)
         for low, high, datagram in found:
@@ -144,10 +194,6 @@ class Speaking:
                 self._leave_behind(step, receiver, "left-behind-slow")
         self.advance(step)
 
-    @property
-    def _listens_to_itself(self) -> bool:
-        return self._context.wants(self._context.process.name)
-
     def _why_ignore_request(self, listener: Listener | None, message: ActivationRequest) -> Reason | None:
         if self.leaving:
             return Reason.NOT_MEMBER
@@ -159,9 +205,10 @@ class Speaking:
             return Reason.TOO_MANY_LISTENERS
         return None
 
-    def _admit(self, step: Step, receiver: ProcessId, address: Address, attempt: int) -> Listener:
-        sequence, number = self.sending.boundary()
-        listener = Listener(address, attempt, sequence, number, step.now)
+    def _admit(self, step: Step, receiver: ProcessId, address: Address, message: ActivationRequest) -> Listener:
+        sequence, number = boundary = self.sending.boundary()
+        timestamp = self._context.clock.last
+        listener = Listener(address, message.attempt, message.ordered, boundary, timestamp, step.now)
         self.audience.admit(receiver, listener)
         step.record(
             MembershipRow(

@@ -17,28 +17,48 @@ from unisono.wire.messages import FRAGMENT, LEAVE, ActivationGrant, DataMessage,
 
 HORIZON_LIMIT = 512
 """How far beyond what is in order repairs are asked for."""
+FOREVER = 1 << 63
+"""Later than any timestamp: a stream that brings nothing more keeps nobody waiting."""
 
 
 class Stream:
     """The reliable, source ordered stream of one active source."""
 
     __slots__ = (
+        "_announced",
         "_datagram_bytes",
         "address",
         "assembly",
         "attempt",
+        "cut",
         "ending",
+        "granted_at",
+        "in_view",
         "next_number",
         "patience",
+        "placed",
+        "reached",
         "reported",
+        "silent",
         "source",
         "tickets",
         "unreported_bytes",
         "window",
     )
 
-    def __init__(self, source: ProcessId, address: Address, grant: ActivationGrant, settings: Settings) -> None:
+    def __init__(
+        self, source: ProcessId, address: Address, grant: ActivationGrant, settings: Settings, silent: bool
+    ) -> None:
         self.source = source
+        self.silent = silent
+        """Followed without being delivered: a sender takes part in the order whatever its application wants."""
+        self.in_view = False
+        self.granted_at = grant.timestamp
+        self.reached = grant.timestamp
+        """Whatever comes after what was taken so far has a later timestamp than this."""
+        self.placed: tuple[int, int] | None = None
+        self.cut: int | None = None
+        self._announced: tuple[int, int] = (0, 0)
         self.address = address
         self.attempt = grant.attempt
         self.patience = grant.patience
@@ -63,6 +83,28 @@ class Stream:
             return False
         self.tickets.open(*unknown, due)
         return True
+
+    @property
+    def front(self) -> tuple[int, int]:
+        """How far this stream has come: the timestamp of its next message and 0, or the time it has reached and 1."""
+        head = self.window.head
+        if head is not None and (self.cut is None or head.sequence <= self.cut):
+            return head.timestamp, 0
+        if self.cut is not None and self.window.next > self.cut:
+            return FOREVER, 1
+        return (FOREVER if self.ending is not None and head is None else self.reached), 1
+
+    def on_said(self, sequence: int, timestamp: int) -> None:
+        """The source has said the time, having sent up to `sequence`: it counts when all of that is here (E3)."""
+        if timestamp > self._announced[1]:
+            self._announced = (sequence, timestamp)
+        self.settle_time()
+
+    def settle_time(self) -> None:
+        """Believe the time that was said, once everything sent before it has come."""
+        sequence, timestamp = self._announced
+        if timestamp > self.reached and self.window.contiguous >= sequence:
+            self.reached = timestamp
 
     def become_ending(self, reason: ViewReason) -> None:
         """Nothing more will come or be asked for; the source leaves the view when what came in order is delivered."""
@@ -112,13 +154,17 @@ class Stream:
         if not self.window.pass_through(messages[0].sequence, messages[-1].sequence):
             return False
         self.next_number = messages[-1].number + 1
+        self.reached = messages[-1].timestamp
         self.unreported_bytes += sum(len(message.payload) for message in messages)
         return True
 
     def next_message(self) -> DataMessage | None:
         """Take the next message in order."""
         message = self.window.take()
-        if message is not None and message.index + 1 == message.count and not message.flags & LEAVE:
+        if message is None:
+            return None
+        self.reached = max(self.reached, message.timestamp)
+        if message.index + 1 == message.count and not message.flags & LEAVE:
             self.next_number = message.number + 1
         return message
 

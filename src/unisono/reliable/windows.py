@@ -154,6 +154,11 @@ class ReceiveWindow:
         """The next message has come and is not taken."""
         return bool(self._ready)
 
+    @property
+    def head(self) -> DataMessage | None:
+        """The next message in order, if it has come; it stays."""
+        return self._ready[0] if self._ready else None
+
     def take(self) -> DataMessage | None:
         """The next message in order, if it has come."""
         if not self._ready:

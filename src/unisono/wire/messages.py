@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final
 from msgspec import Meta, Struct
 
 from unisono.clock import TIMESTAMP_LIMIT
-from unisono.identity import ProcessId
+from unisono.identity import NAME_LIMIT_BYTES, ProcessId
 
 SEQUENCE_LIMIT = (1 << 63) - 1
 RANGE_LIMIT = 64
@@ -32,6 +32,8 @@ FRAGMENT: Final = 1
 """Flag of a data message: a part of an application message."""
 LEAVE: Final = 2
 """Flag of a data message: the source sends nothing more."""
+NAMED: Final = 4
+"""Flag of a data message: the application message begins with its name (see unisono.wire.names)."""
 
 
 class DataMessage(Struct, frozen=True, gc=False):
@@ -58,18 +60,23 @@ class KeepAlive(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
 
 
 class ActivationRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A receiver asks a source for reliable delivery (000 4.7.1)."""
+    """A receiver asks a source for reliable delivery (000 4.7.1).
+
+    `ordered` if its order waits for the source; `sender` if it is a source itself.
+    """
 
     code: ClassVar[int] = 2
     target: ProcessId
     attempt: Attempt
+    ordered: bool
+    sender: bool
     extension: Extension
 
 
 class ActivationGrant(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The source names the first sequence and number that the receiver gets, and counts it from now on.
 
-    The receiver reports well within the source's patience.
+    All of that is later than `timestamp`. The receiver reports well within the source's patience.
     """
 
     code: ClassVar[int] = 3
@@ -77,6 +84,7 @@ class ActivationGrant(Struct, frozen=True, array_like=True, forbid_unknown_field
     attempt: Attempt
     sequence: FirstSequence
     number: FirstSequence
+    timestamp: Timestamp
     patience: Nanoseconds
     extension: Extension
 
@@ -97,7 +105,10 @@ class Report(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class RepairRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A receiver lacks these sequences of the target (RTR, 000 3.3); ranges rather than single numbers."""
+    """A receiver lacks these sequences of the target (RTR, 000 3.3); ranges rather than single numbers.
+
+    `attempt` is that of its activation; 0 from a receiver that never activated and is promised nothing.
+    """
 
     code: ClassVar[int] = 5
     target: ProcessId
@@ -125,8 +136,23 @@ class Deactivation(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     attempt: Attempt
 
 
+class NameRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A framed receiver asks for the target's message of that name (000 4.9)."""
+
+    code: ClassVar[int] = 8
+    target: ProcessId
+    name: Annotated[str, Meta(min_length=1, max_length=NAME_LIMIT_BYTES)]
+
+
 ControlMessage = (
-    KeepAlive | ActivationRequest | ActivationGrant | Report | RepairRequest | LeftBehindNotice | Deactivation
+    KeepAlive
+    | ActivationRequest
+    | ActivationGrant
+    | Report
+    | RepairRequest
+    | LeftBehindNotice
+    | Deactivation
+    | NameRequest
 )
 
 CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
@@ -137,6 +163,7 @@ CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
     RepairRequest,
     LeftBehindNotice,
     Deactivation,
+    NameRequest,
 )
 
 

@@ -26,6 +26,7 @@ from unisono.wire.messages import (
     CONTROL_TYPES,
     FRAGMENT,
     LEAVE,
+    NAMED,
     SEQUENCE_LIMIT,
     ControlMessage,
     ControlPacket,
@@ -131,9 +132,9 @@ def _data_messages(plain: bytes, offset: int) -> list[DataMessage]:
 
 def _fragment(plain: bytes, offset: int, flags: int, sequence: int, length: int) -> tuple[int, int]:
     """Which part of how many a message with flags is."""
-    if flags not in (FRAGMENT, LEAVE):
+    if flags not in (FRAGMENT, LEAVE, NAMED, NAMED | FRAGMENT):
         raise Refused(Refusal.FLAGS)
-    if flags == LEAVE:
+    if not flags & FRAGMENT:
         return 0, 1
     index, parts = _unpack(FRAGMENT_HEAD, plain, offset)
     if parts < 2 or index >= parts or index >= sequence or not length:

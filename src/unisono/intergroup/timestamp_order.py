@@ -1,0 +1,64 @@
+"""Which of many streams delivers next in timestamp order (000 figure 4.4, 003 6.3).
+
+A message is next when no other stream can still bring one with a lower key. A keep-alive only moves the time that its
+source has reached, and only where nothing of the source is missing (E3); the key of a message never changes (E4).
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from unisono.identity import ProcessId
+from unisono.intergroup.stream import Stream
+
+Key = tuple[int, int, ProcessId]
+"""Timestamp; 0 for a message and 1 for a stream that only waits; source. The lowest is next."""
+
+
+class TimestampOrder:
+    """The streams that take part, by how far each has come. Finding the next costs the logarithm of their number."""
+
+    __slots__ = ("_heap", "_streams", "floor")
+
+    def __init__(self) -> None:
+        self._heap: list[Key] = []
+        self._streams: dict[ProcessId, Stream] = {}
+        self.floor: tuple[int, ProcessId] = (0, ProcessId("", 0))
+        """The key of the last message that was delivered: nothing below it may follow."""
+
+    def __contains__(self, stream: Stream) -> bool:
+        return self._streams.get(stream.source) is stream
+
+    def admit(self, stream: Stream) -> None:
+        """Let a stream take part that has come past the floor."""
+        self._streams[stream.source] = stream
+        stream.placed = None
+        self.refresh(stream)
+
+    def remove(self, source: ProcessId) -> None:
+        self._streams.pop(source, None)
+
+    def refresh(self, stream: Stream) -> None:
+        """A stream has news: put it where it belongs now."""
+        front = stream.front
+        if front != stream.placed and stream in self:
+            stream.placed = front
+            heappush(self._heap, (*front, stream.source))
+
+    def first(self) -> tuple[Key, Stream] | None:
+        """The stream that everything waits for: the one whose message is next, or that may still bring it."""
+        while self._heap:
+            key = self._heap[0]
+            stream = self._streams.get(key[2])
+            if stream is not None and stream.placed == key[:2]:
+                return key, stream
+            heappop(self._heap)
+        return None
+
+    def pass_floor(self, timestamp: int, source: ProcessId) -> None:
+        self.floor = (timestamp, source)
+
+    def is_past_floor(self, stream: Stream) -> bool:
+        """Whether nothing that this stream still brings is below what was delivered already."""
+        timestamp, waiting = stream.front
+        return timestamp >= self.floor[0] if waiting else (timestamp, stream.source) > self.floor
