@@ -51,12 +51,30 @@ class DataMessage(Struct, frozen=True, gc=False):
     payload: bytes
 
 
+class Whereabouts(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Where a process stands in the control hierarchy: its control process, that one's coordinator, the leg between.
+
+    Only the process itself knows the leg, in nanoseconds, without which distances are too small (E17). A coordinator is
+    its own, with a leg of nothing.
+    """
+
+    control: ProcessId
+    coordinator: ProcessId
+    leg: Sequence
+
+
 class KeepAlive(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """This process lives and its last sequence number is this one (000 4.2.2)."""
+    """This process lives and its last sequence number is this one (000 4.2.2).
+
+    All of its `listeners` have what it sent up to `stable`.
+    """
 
     code: ClassVar[int] = 1
     sequence: Sequence
     timestamp: Timestamp
+    stable: Sequence
+    listeners: Sequence
+    whereabouts: Whereabouts | None
 
 
 class ActivationRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -107,13 +125,17 @@ class Report(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 class RepairRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A receiver lacks these sequences of the target (RTR, 000 3.3); ranges rather than single numbers.
 
-    `attempt` is that of its activation; 0 from a receiver that never activated and is promised nothing.
+    `attempt` is that of its activation; 0 from a receiver that never activated and is promised nothing. `tries` says how
+    often the same had been asked for before, `to_source` how far the target is from the asker.
     """
 
     code: ClassVar[int] = 5
     target: ProcessId
     attempt: Attempt
     ranges: Annotated[tuple[Range, ...], Meta(min_length=1, max_length=RANGE_LIMIT)]
+    tries: Sequence
+    to_source: Sequence | None
+    whereabouts: Whereabouts | None
 
     def __post_init__(self) -> None:
         if any(first > last for first, last in self.ranges):
@@ -168,11 +190,16 @@ CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
 
 
 class DataPacket(Struct, frozen=True, gc=False):
-    """Data messages of one source with consecutive sequence numbers."""
+    """Data messages of one source with consecutive sequence numbers, and the datagram that they came in.
+
+    Everybody has what the source sent up to `stable`.
+    """
 
     source: ProcessId
     group: int
     messages: list[DataMessage]
+    stable: int
+    sealed: bytes
 
 
 class ControlPacket(Struct, frozen=True):

@@ -68,10 +68,11 @@ def _read(data: bytes, seal: Seal) -> Packet:
         raise Refused(Refusal.LENGTH)
     source = _process(plain[HEADER.size : body], incarnation)
     if kind == DATA:
-        return DataPacket(source, group, _data_messages(plain, body))
+        messages, stable = _data_messages(plain, body)
+        return DataPacket(source, group, messages, stable, data)
     if kind == CONTROL:
-        messages, refused = _control_messages(plain, body)
-        return ControlPacket(source, group, messages, refused)
+        control, refused = _control_messages(plain, body)
+        return ControlPacket(source, group, control, refused)
     return RepairPacket(source, group, _repaired(plain, body, group, seal))
 
 
@@ -93,11 +94,12 @@ def _unpack(head: Struct, plain: bytes, offset: int) -> tuple[int, ...]:
     return head.unpack_from(plain, offset)
 
 
-def _data_messages(plain: bytes, offset: int) -> list[DataMessage]:
-    first, number, base, count = _unpack(DATA_HEAD, plain, offset)
+def _data_messages(plain: bytes, offset: int) -> tuple[list[DataMessage], int]:
+    """The messages, and up to where all that came before them is stable."""
+    first, number, base, stable, count = _unpack(DATA_HEAD, plain, offset)
     if not count:
         raise Refused(Refusal.EMPTY)
-    if not 0 < first < SEQUENCE_LIMIT - count or not 0 < number < SEQUENCE_LIMIT - count:
+    if not stable < first < SEQUENCE_LIMIT - count or not 0 < number < SEQUENCE_LIMIT - count:
         raise Refused(Refusal.SEQUENCE)
     if not 0 < base <= TIMESTAMP_LIMIT:
         raise Refused(Refusal.TIMESTAMP)
@@ -127,7 +129,7 @@ def _data_messages(plain: bytes, offset: int) -> list[DataMessage]:
             number += 1
     if offset != len(plain):
         raise Refused(Refusal.TRAILING)
-    return messages
+    return messages, stable
 
 
 def _fragment(plain: bytes, offset: int, flags: int, sequence: int, length: int) -> tuple[int, int]:

@@ -50,10 +50,10 @@ class DatagramWriter:
         """How many ranges a repair request may name to fit a datagram, whatever the numbers are."""
         return min(RANGE_LIMIT, max(1, (self._room - _REQUEST_HEAD_BYTES) // _RANGE_BYTES))
 
-    def data(self, batch: Sequence[DataMessage]) -> bytes:
-        """One sealed data datagram of consecutive messages."""
+    def data(self, batch: Sequence[DataMessage], stable: int = 0) -> bytes:
+        """One sealed data datagram of consecutive messages; all receivers have what the source sent up to `stable`."""
         first = batch[0]
-        parts = [self._data, DATA_HEAD.pack(first.sequence, first.number, first.timestamp, len(batch))]
+        parts = [self._data, DATA_HEAD.pack(first.sequence, first.number, first.timestamp, stable, len(batch))]
         last = first.timestamp
         for message in batch:
             parts.append(MESSAGE_HEAD.pack(message.flags, message.timestamp - last, len(message.payload)))
@@ -102,6 +102,6 @@ class DatagramWriter:
 
 
 _REPORT_HEAD_BYTES = 8
-_REQUEST_HEAD_BYTES = CONTROL_HEAD.size + NAME_LIMIT_BYTES + 32
+_REQUEST_HEAD_BYTES = CONTROL_HEAD.size + 3 * NAME_LIMIT_BYTES + 96
 _RANGE_BYTES = 19
 """An array of two numbers of nine bytes each."""
