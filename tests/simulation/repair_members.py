@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.simulation.repair_model import SOURCE, Member, Request, World
 from unisono.reliable.repairs import Repairs
 from unisono.reliable.suppression import Asked, Pace, RepairTiming, RequestTiming, Wait
-from unisono.reliable.tickets import Heard, Tickets
+from unisono.reliable.tickets import Tickets
 
 DATAGRAM_BYTES = 1200
 HORIZON = 1 << 62
@@ -41,15 +41,13 @@ class Suppressed(Member):
         def wait(tries: int) -> Wait:
             return self.requests.backed_off(self.to_source, asked, tries, self.world.receivers, random)
 
-        heard = Heard.NOTHING
+        heard = False
         if self.tickets:
             heard = self.tickets.heard([(sequence, sequence) for sequence in request.sequences], now, wait, HORIZON)
         held = [sequence for sequence in request.sequences if sequence not in self.missing]
         hold_down = self.timing.hold_down(asked.distance)
         source = self.world.members[SOURCE].process
-        held = [sequence for sequence in held if not self.repairs.held_down(source, sequence, now, hold_down)]
-        if heard is not Heard.NOTHING or held:
-            self.requests.on_heard(asked, heard is not Heard.NOTHING, heard is Heard.SAME_ROUND)
+        self.requests.on_heard(asked, request.sequences[0], request.sequences[-1], heard)
         for sequence in held:
             delay: int | None = 0
             if self.number != SOURCE:
@@ -69,7 +67,7 @@ class Suppressed(Member):
 
         ranges, tries = self.tickets.request(now, wait, 64, HORIZON)
         if ranges:
-            self.requests.on_sent(self.to_source, tries)
+            self.requests.on_sent(self.to_source, tries, ranges[0][0], ranges[-1][1])
             sequences = tuple(sequence for first, last in ranges for sequence in range(first, last + 1))
             self.world.ask(Request(self.number, self.to_source, tries, sequences))
         for repair in self.repairs.take(now):

@@ -28,10 +28,10 @@ from unisono.units import MICROSECOND, MILLISECOND, SECOND
 RIVAL_WEIGHT = 3
 """Near e: the first of r timers then fires after about one `spread * d`, whatever r is."""
 
-LEARNING = 0.125
+LEARNING = 1 / 32
 """The weight of the last request heard in the average of shared losses."""
 
-STAND_INS = 2
+STAND_INS = 1
 """How many holders, on average, stand in for the source at the first try of a request."""
 
 STAND_IN_GROWTH = 4
@@ -92,12 +92,13 @@ class Wait(NamedTuple):
 class RequestTiming:
     """When one receiver asks for what it misses of one source. Its whole memory is an average and one asker."""
 
-    __slots__ = ("_asker", "_itself", "_pace", "shared")
+    __slots__ = ("_asker", "_itself", "_pace", "_round", "shared")
 
     def __init__(self, itself: ProcessId, pace: Pace = Pace()) -> None:  # noqa: B008 - a tuple, which nobody changes
         self._itself = itself
         self._pace = pace
         self._asker: Asked | None = None
+        self._round = (0, -1)
         self.shared = 0.5
 
     @property
@@ -129,22 +130,26 @@ class RequestTiming:
         near = self._pace.known(distance)
         return self._wait(self._pace.allow(self._detour(near, asked)), near, tries, receivers, randomness)
 
-    def on_sent(self, distance: int | None, tries: int) -> None:
-        """An own request left; if it is the first for its gap, this process asks first the next time."""
+    def on_sent(self, distance: int | None, tries: int, first: int, last: int) -> None:
+        """An own request left, for something between two sequences; the first for its gap makes this process the asker."""
         if tries == 0:
             self._asker = Asked(self._itself, 0, distance, 0)
+            self._round = first, last
 
-    def on_heard(self, asked: Asked, missing: bool, same_round: bool) -> None:
-        """Another asked for what this process also misses, or has.
+    def on_heard(self, asked: Asked, first: int, last: int, missing: bool) -> None:
+        """Another asked for something between two sequences, of which this process misses some, or has all.
 
-        Do not tell of what was repaired a moment ago: whoever asked could not know. Of two that asked in the same round
-        the one nearer to the source is the asker, so that all agree on one and the nearest gets the part.
+        Of two that asked in the same round the one nearer to the source is the asker, so that all agree on one and the
+        nearest gets the part. That the repair may have come before the second was heard changes nothing.
         """
         if asked.tries:
             return
+        same_round = first <= self._round[1] and last >= self._round[0]
+        missing = missing or same_round
         self.shared += LEARNING * (missing - self.shared)
         if missing and not (same_round and self._asker is not None and self._rank(self._asker) < self._rank(asked)):
             self._asker = asked
+            self._round = first, last
 
     def _rivals(self, receivers: int) -> float:
         return self.shared * max(receivers - 1, 0)

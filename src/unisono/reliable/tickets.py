@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from enum import Enum
 
 from unisono.reliable.suppression import Wait
 from unisono.wire.messages import Range
@@ -19,14 +18,6 @@ PUT_OFF_LIMIT = 4
 
 WaitFor = Callable[[int], Wait]
 """How a ticket goes on that was asked for so many times before: the two durations from now."""
-
-
-class Heard(Enum):
-    """What another's request means here."""
-
-    NOTHING = "not missing here"
-    FRESH = "missing here, and put off"
-    SAME_ROUND = "missing here, and asked for a moment ago"
 
 
 class Ticket:
@@ -146,21 +137,20 @@ class Tickets:
             at += 1
         return ranges, most_tries
 
-    def heard(self, ranges: Sequence[Range], now: int, wait: WaitFor, horizon: int) -> Heard:
-        """Another asked for these: what is missing here too, up to the horizon, is put off (000 3.3).
+    def heard(self, ranges: Sequence[Range], now: int, wait: WaitFor, horizon: int) -> bool:
+        """Another asked for these: what is missing here too, up to the horizon, is put off (000 3.3); True if any is.
 
         Not while its repair may be on its way, as that request is of the same round; and not more than
         `PUT_OFF_LIMIT` times between two own requests, so that a peer that asks and asks silences nobody.
         """
-        heard = Heard.NOTHING
+        missing = False
         for first, last in ranges:
             end = min(last, horizon)
             at = self._first_reaching(first)
             while at < len(self._tickets) and self._tickets[at].first <= end:
                 ticket = self._tickets[at]
-                if now < ticket.quiet or ticket.put_off == PUT_OFF_LIMIT:
-                    heard = heard if heard is Heard.FRESH else Heard.SAME_ROUND
-                else:
+                missing = True
+                if now >= ticket.quiet and ticket.put_off < PUT_OFF_LIMIT:
                     if ticket.first < first:
                         self._split(at, first - 1)
                         at += 1
@@ -169,9 +159,8 @@ class Tickets:
                         self._split(at, end)
                     self._reschedule(ticket, now, wait)
                     ticket.put_off += 1
-                    heard = Heard.FRESH
                 at += 1
-        return heard
+        return missing
 
     def _first_reaching(self, sequence: int) -> int:
         """The index of the first ticket that ends no earlier."""
