@@ -127,10 +127,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=60 * SECOND,
-            description="How long a gap may stand before its first repair request.",
+            description="How long a packet may be overtaken before it counts as lost.",
             extra=_DURATION,
         ),
-    ] = 5 * MILLISECOND
+    ] = MILLISECOND
     request_limit: Annotated[
         int,
         Meta(

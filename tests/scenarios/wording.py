@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from unisono.events import Event, Left, LeftBehind, Message, SourceUnavailable, View
+from unisono.events import Event, Gap, Left, LeftBehind, Message, SourceUnavailable, Unrecovered, View
 from unisono.identity import ProcessId
 from unisono.wire.messages import (
     FRAGMENT,
@@ -16,6 +16,7 @@ from unisono.wire.messages import (
     Deactivation,
     KeepAlive,
     LeftBehindNotice,
+    NameRequest,
     Packet,
     RepairPacket,
     RepairRequest,
@@ -33,6 +34,7 @@ KINDS: dict[type[ControlMessage], str] = {
     RepairRequest: "repair-request",
     LeftBehindNotice: "left-behind",
     Deactivation: "deactivation",
+    NameRequest: "name-request",
 }
 PACKET_KINDS = ("data", "repair", *KINDS.values())
 
@@ -69,6 +71,11 @@ def describe_event(event: Event, lives: Lives) -> str:
             return f"view {{{members}}}" + (f" ({reasons})" if reasons else "")
         case LeftBehind():
             return f"left behind by {lives[event.source]}"
+        case Gap():
+            return f"gap {_span(event.first, event.last)} of {lives[event.source]}"
+        case Unrecovered():
+            wanted = repr(event.name) if event.name else _span(event.first, event.last)
+            return f"did not recover {wanted} of {lives[event.source]}"
         case SourceUnavailable():
             return f"{lives[event.source]} does not answer"
         case Left():
@@ -113,3 +120,5 @@ def _control(message: ControlMessage, lives: Lives) -> str:
             return " ".join([kind, *(_span(*span) for span in message.ranges)])
         case LeftBehindNotice() | Deactivation():
             return f"{kind} (attempt {message.attempt})"
+        case NameRequest():
+            return f"{kind} {message.name!r}"

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from unisono.engine import Address
 from unisono.identity import ProcessId
@@ -130,8 +131,8 @@ def out_of_order(patch: pytest.MonkeyPatch) -> None:
 def no_keep_alive(patch: pytest.MonkeyPatch) -> None:
     original = Sending.keep_alive
 
-    def keep_alive(self: Sending, step: Step) -> KeepAlive:
-        return KeepAlive(0, original(self, step).timestamp)
+    def keep_alive(self: Sending, step: Step, listeners: int) -> KeepAlive:
+        return replace(original(self, step, listeners), sequence=0)
 
     patch.setattr(Sending, "keep_alive", keep_alive)
 

@@ -27,7 +27,7 @@ from tests.unit.wire_samples import (
 from unisono.clock import TIMESTAMP_LIMIT
 from unisono.identity import NAME_LIMIT_BYTES, ProcessId
 from unisono.sealing import SEAL_ROOM_BYTES
-from unisono.wire.layout import DATA_HEAD, DATAGRAM_LIMIT_BYTES, FRAGMENT_HEAD, HEADER, MESSAGE_HEAD, body_room
+from unisono.wire.layout import DATA_HEAD, DATAGRAM_LIMIT_BYTES, FRAGMENT_HEAD, HEADER, MESSAGE_HEAD, VERSION, body_room
 from unisono.wire.messages import (
     FRAGMENT,
     RANGE_LIMIT,
@@ -44,10 +44,13 @@ from unisono.wire.messages import (
     RepairRequest,
     Report,
     ReportEntry,
+    Whereabouts,
 )
 from unisono.wire.reading import read_datagram
 from unisono.wire.refusals import Refusal
 from unisono.wire.writing import DatagramWriter
+
+FAR = Whereabouts(SEQUENCE_LIMIT - 1, SEQUENCE_LIMIT - 1, SEQUENCE_LIMIT - 1)
 
 
 class WideSeal:
@@ -62,18 +65,19 @@ class WideSeal:
 
 @given(batches())
 def test_data_is_read_as_it_was_written_and_written_as_it_was_read(batch: list[DataMessage]) -> None:
-    datagram = WRITER.data(batch)
+    stable = batch[0].sequence - 1
+    datagram = WRITER.data(batch, stable)
     packet = read_datagram(datagram, SEAL)
-    assert packet == DataPacket(A, GROUP, batch)
+    assert packet == DataPacket(A, GROUP, batch, stable, datagram)
     assert isinstance(packet, DataPacket)
-    assert WRITER.data(packet.messages) == datagram
+    assert WRITER.data(packet.messages, packet.stable) == datagram
 
 
 @given(batches())
 def test_a_repair_carries_the_datagram_as_it_was_first_sent(batch: list[DataMessage]) -> None:
     first = DatagramWriter(B, GROUP, SEAL, 1400).data(batch)
     datagram = WRITER.repair(first)
-    assert read_datagram(datagram, SEAL) == RepairPacket(A, GROUP, DataPacket(B, GROUP, batch))
+    assert read_datagram(datagram, SEAL) == RepairPacket(A, GROUP, DataPacket(B, GROUP, batch, 0, first))
     assert first in datagram
 
 
@@ -91,7 +95,7 @@ def test_control_messages_are_read_as_they_were_written(messages: list[ControlMe
 
 
 def test_the_samples_are_understood() -> None:
-    data = DataPacket(A, GROUP, SAMPLE_BATCH)
+    data = DataPacket(A, GROUP, SAMPLE_BATCH, 0, SAMPLES["data"])
     assert read_datagram(SAMPLES["data"], SEAL) == data
     assert read_datagram(SAMPLES["control"], SEAL) == ControlPacket(A, GROUP, SAMPLE_CONTROL)
     assert read_datagram(SAMPLES["repair"], SEAL) == RepairPacket(A, GROUP, data)
@@ -159,14 +163,15 @@ def data_body(
     count: int = 1,
     flags: int = 0,
     delta: int = 0,
+    stable: int = 0,
     rest: bytes = b"",
 ) -> bytes:
     """One message head, with everything wrong that a caller wants."""
-    return DATA_HEAD.pack(first, number, timestamp, count) + MESSAGE_HEAD.pack(flags, delta, 0) + rest
+    return DATA_HEAD.pack(first, number, timestamp, stable, count) + MESSAGE_HEAD.pack(flags, delta, 0) + rest
 
 
 def fragment_body(sequence: int, index: int, count: int, payload: bytes) -> bytes:
-    head = DATA_HEAD.pack(sequence, 1, 1, 1) + MESSAGE_HEAD.pack(FRAGMENT, 0, len(payload))
+    head = DATA_HEAD.pack(sequence, 1, 1, 0, 1) + MESSAGE_HEAD.pack(FRAGMENT, 0, len(payload))
     return head + FRAGMENT_HEAD.pack(index, count) + payload
 
 
@@ -177,7 +182,7 @@ def fragment_body(sequence: int, index: int, count: int, payload: bytes) -> byte
         (bytes(HEADER.size - 1), Refusal.SHORT),
         (bytes(DATAGRAM_LIMIT_BYTES + 1), Refusal.LONG),
         (plain_datagram(1, data_body(), magic=b"ou"), Refusal.MAGIC),
-        (plain_datagram(1, data_body(), version=2), Refusal.VERSION),
+        (plain_datagram(1, data_body(), version=1), Refusal.VERSION),
         (plain_datagram(0, data_body()), Refusal.KIND),
         (plain_datagram(4, data_body()), Refusal.KIND),
         (plain_datagram(1, data_body())[:-1] + b"?", Refusal.SEAL),
@@ -186,10 +191,11 @@ def fragment_body(sequence: int, index: int, count: int, payload: bytes) -> byte
         (plain_datagram(1, data_body(), name=b"a\nb"), Refusal.NAME),
         (plain_datagram(1, data_body(), name=b"\x1b[2J"), Refusal.NAME),
         (plain_datagram(1, data_body(), name="a\u202eb".encode()), Refusal.NAME),
-        (SEAL.seal(HEADER.pack(b"uo", 1, 1, GROUP, 1 << 63, 1) + b"a" + data_body()), Refusal.NAME),
-        (SEAL.seal(HEADER.pack(b"uo", 1, 1, GROUP, 5, 200) + b"a"), Refusal.LENGTH),
+        (SEAL.seal(HEADER.pack(b"uo", VERSION, 1, GROUP, 1 << 63, 1) + b"a" + data_body()), Refusal.NAME),
+        (SEAL.seal(HEADER.pack(b"uo", VERSION, 1, GROUP, 5, 200) + b"a"), Refusal.LENGTH),
         (plain_datagram(1, b""), Refusal.LENGTH),
         (plain_datagram(1, data_body(count=0)), Refusal.EMPTY),
+        (plain_datagram(1, data_body(stable=1)), Refusal.SEQUENCE),
         (plain_datagram(1, data_body(count=2)), Refusal.LENGTH),
         (plain_datagram(1, data_body(count=65_535)), Refusal.LENGTH),
         (plain_datagram(1, data_body(rest=b"more")), Refusal.TRAILING),
@@ -207,7 +213,7 @@ def fragment_body(sequence: int, index: int, count: int, payload: bytes) -> byte
             plain_datagram(1, data_body(timestamp=TIMESTAMP_LIMIT, count=2, rest=MESSAGE_HEAD.pack(0, 1, 0))),
             Refusal.TIMESTAMP,
         ),
-        (plain_datagram(1, data_body(flags=4)), Refusal.FLAGS),
+        (plain_datagram(1, data_body(flags=8)), Refusal.FLAGS),
         (plain_datagram(1, data_body(flags=3)), Refusal.FLAGS),
         (plain_datagram(1, fragment_body(9, 0, 1, b"x")), Refusal.FRAGMENT),
         (plain_datagram(1, fragment_body(9, 2, 2, b"x")), Refusal.FRAGMENT),
@@ -227,7 +233,7 @@ def test_each_fault_has_its_own_reason(datagram: bytes, reason: Refusal) -> None
     assert read_datagram(datagram, SEAL) is reason
 
 
-KEEP_ALIVE = (KeepAlive.code, msgspec.msgpack.encode(KeepAlive(4, 5)))
+KEEP_ALIVE = (KeepAlive.code, msgspec.msgpack.encode(KeepAlive(4, 5, 0, 0, None)))
 GOODBYE = (Deactivation.code, msgspec.msgpack.encode(Deactivation(A, 1)))
 
 
@@ -264,7 +270,7 @@ def test_a_control_message_that_is_not_understood_is_counted_and_its_neighbours_
     message: tuple[int, bytes], reason: Refusal
 ) -> None:
     packet = read_datagram(control_datagram(KEEP_ALIVE, message, GOODBYE), SEAL)
-    assert packet == ControlPacket(A, GROUP, [KeepAlive(4, 5), Deactivation(A, 1)], (reason,))
+    assert packet == ControlPacket(A, GROUP, [KeepAlive(4, 5, 0, 0, None), Deactivation(A, 1)], (reason,))
 
 
 HUGE = b"\xff\xff\xff\xff"
@@ -273,7 +279,7 @@ HUGE = b"\xff\xff\xff\xff"
 @pytest.mark.parametrize(
     "datagram",
     [
-        plain_datagram(1, DATA_HEAD.pack(1, 1, 1, 65_535) + bytes(100)),
+        plain_datagram(1, DATA_HEAD.pack(1, 1, 1, 0, 65_535) + bytes(100)),
         plain_datagram(1, fragment_body(1 << 40, (1 << 32) - 2, (1 << 32) - 1, b"x")),
         control_datagram((Report.code, b"\x91\xdd" + HUGE)),
         control_datagram((RepairRequest.code, b"\x93\x92\xa1a\x01\x01\xdd" + HUGE)),
@@ -282,7 +288,7 @@ HUGE = b"\xff\xff\xff\xff"
         control_datagram((Deactivation.code, b"\xdd" + HUGE)),
         control_datagram((Deactivation.code, b"\xdf" + HUGE)),
         control_datagram((Report.code, b"\x91" * 2000)),
-        plain_datagram(3, plain_datagram(1, DATA_HEAD.pack(1, 1, 1, 65_535) + bytes(100))),
+        plain_datagram(3, plain_datagram(1, DATA_HEAD.pack(1, 1, 1, 0, 65_535) + bytes(100))),
     ],
 )
 def test_what_is_claimed_does_not_decide_what_is_allocated(datagram: bytes) -> None:
@@ -339,7 +345,9 @@ def test_the_largest_repair_request_fits(name: str, target: str, datagram_bytes:
     writer = DatagramWriter(ProcessId(name, 1), GROUP, WideSeal(), datagram_bytes)
     assert 1 <= writer.range_room <= RANGE_LIMIT
     ranges = tuple((first + number, first + number) for number in range(0, 2 * writer.range_room, 2))
-    request = RepairRequest(ProcessId(target, (1 << 63) - 1), SEQUENCE_LIMIT - 1, ranges)
+    request = RepairRequest(
+        ProcessId(target, (1 << 63) - 1), SEQUENCE_LIMIT - 1, ranges, SEQUENCE_LIMIT - 1, SEQUENCE_LIMIT - 1, FAR
+    )
     assert [len(datagram) <= datagram_bytes for datagram in writer.control([request])] == [True]
 
 
@@ -347,7 +355,8 @@ def test_a_repair_request_fits_between_the_longest_names() -> None:
     writer = DatagramWriter(ProcessId("n" * NAME_LIMIT_BYTES, 1), GROUP, WideSeal(), 576)
     largest = SEQUENCE_LIMIT - 1
     target = ProcessId("m" * NAME_LIMIT_BYTES, (1 << 63) - 1)
-    request = RepairRequest(target, largest, ((largest, largest),) * writer.range_room)
+    ranges = tuple((largest - 2 * place, largest - 2 * place) for place in reversed(range(writer.range_room)))
+    request = RepairRequest(target, largest, ranges, largest, largest, FAR)
     assert [len(datagram) <= 576 for datagram in writer.control([request])] == [True]
     assert writer.range_room > 1
 

@@ -19,9 +19,11 @@ from unisono.wire.messages import (
     Deactivation,
     KeepAlive,
     LeftBehindNotice,
+    NameRequest,
     RepairRequest,
     Report,
     ReportEntry,
+    Whereabouts,
 )
 from unisono.wire.writing import DatagramWriter
 
@@ -34,23 +36,36 @@ names = st.text(st.characters(exclude_categories=["C", "Z"], include_characters=
 processes = st.builds(ProcessId, names, st.integers(0, (1 << 63) - 1))
 sequences = st.integers(0, SEQUENCE_LIMIT - 1)
 positive = st.integers(1, SEQUENCE_LIMIT - 1)
-ranges = st.tuples(sequences, sequences).map(lambda drawn: (min(drawn), max(drawn)))
+whereabouts = st.builds(Whereabouts, sequences, sequences, sequences)
+ranges = st.lists(sequences, min_size=2, max_size=12, unique=True).map(
+    lambda drawn: tuple(batched_pairs(sorted(drawn[: len(drawn) // 2 * 2])))
+)
 timestamps = st.integers(0, TIMESTAMP_LIMIT)
 extensions = st.binary(max_size=60)
 
+
+def batched_pairs(numbers: list[int]) -> list[tuple[int, int]]:
+    """First and last of ranges that do not meet."""
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
 control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
-    st.builds(KeepAlive, sequences, timestamps),
-    st.builds(ActivationRequest, processes, sequences, extensions),
-    st.builds(ActivationGrant, processes, sequences, positive, positive, positive, extensions),
+    st.builds(KeepAlive, sequences, timestamps, sequences, sequences, st.none() | whereabouts),
+    st.builds(ActivationRequest, processes, sequences, st.booleans(), st.booleans(), extensions),
+    st.builds(ActivationGrant, processes, sequences, positive, positive, timestamps, positive, extensions),
     st.builds(Report, st.lists(st.builds(ReportEntry, processes, sequences, sequences), max_size=4).map(tuple)),
     st.builds(
         RepairRequest,
         processes,
         sequences,
-        st.lists(ranges, min_size=1, max_size=6).map(tuple),
+        ranges,
+        sequences,
+        st.none() | sequences,
+        st.none() | whereabouts,
     ),
     st.builds(LeftBehindNotice, processes, sequences),
     st.builds(Deactivation, processes, sequences),
+    st.builds(NameRequest, processes, names),
 )
 
 
@@ -92,13 +107,14 @@ SAMPLE_BATCH = [
     DataMessage(9, 5, 1005, LEAVE, 0, 1, b""),
 ]
 SAMPLE_CONTROL: list[ControlMessage] = [
-    KeepAlive(9, 1000),
-    ActivationRequest(B, 1, b"key"),
-    ActivationGrant(B, 1, 10, 4, 10_000_000_000, b""),
+    KeepAlive(9, 1000, 6, 3, Whereabouts(11, 12, 13)),
+    ActivationRequest(B, 1, True, True, b"key"),
+    ActivationGrant(B, 1, 10, 4, 900, 10_000_000_000, b""),
     Report((ReportEntry(A, 1, 9), ReportEntry(B, 2, 8))),
-    RepairRequest(B, 1, ((2, 3), (7, 7))),
+    RepairRequest(B, 1, ((2, 3), (7, 7)), 0, 1_000_000, None),
     LeftBehindNotice(B, 1),
     Deactivation(B, 1),
+    NameRequest(B, "page/7"),
 ]
 SAMPLES: dict[str, bytes] = {
     "data": WRITER.data(SAMPLE_BATCH),

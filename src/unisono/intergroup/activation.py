@@ -12,13 +12,14 @@ from unisono.engine import Address
 class Activation:
     """One attempt to follow a source, or the rest after one that failed."""
 
-    __slots__ = ("address", "attempt", "due", "resting", "tries")
+    __slots__ = ("address", "asked_at", "attempt", "due", "resting", "tries")
 
     def __init__(self, address: Address, attempt: int, due: int) -> None:
         self.address = address
         self.attempt = attempt
         self.due = due
         self.tries = 0
+        self.asked_at = 0
         self.resting = False
 
     def become_resting(self, until: int) -> None:

@@ -2,31 +2,60 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from unisono.clock import LamportClock
 from unisono.engine import Address, Randomness, multicast_address
 from unisono.identity import ProcessId
 from unisono.intergroup.reasons import Reason
 from unisono.reliable.deadlines import Deadlines
 from unisono.reliable.step import Step
+from unisono.reliable.suppression import Pace
 from unisono.sealing import KeyAgreement, Seal
 from unisono.settings import Settings
 from unisono.trace.schema import RepairRow
 from unisono.wire.layout import group_number
-from unisono.wire.messages import ControlMessage
+from unisono.wire.messages import ControlMessage, Whereabouts
 from unisono.wire.writing import DatagramWriter
+
+
+class Distances(Protocol):
+    """What the control hierarchy knows of the way to others."""
+
+    @property
+    def whereabouts(self) -> Whereabouts | None: ...
+
+    def distance(self, to: Whereabouts) -> int | None: ...
+
+
+class NoDistances:
+    """Where there is no control hierarchy."""
+
+    __slots__ = ()
+
+    @property
+    def whereabouts(self) -> Whereabouts | None:
+        return None
+
+    def distance(self, to: Whereabouts) -> int | None:
+        return None
 
 
 class Context:
     """One process in one group. The parts change the clock and the deadlines; the engine, the service."""
 
     __slots__ = (
-        "_randomness",
+        "_distances",
+        "_measured",
+        "_places",
         "clock",
         "deadlines",
         "group",
         "keys",
         "multicast",
+        "pace",
         "process",
+        "randomness",
         "settings",
         "speaks",
         "writer",
@@ -42,8 +71,13 @@ class Context:
         randomness: Randomness,
         seal: Seal,
         keys: KeyAgreement,
+        distances: Distances | None = None,
     ) -> None:
-        self._randomness = randomness
+        self._distances = distances or NoDistances()
+        self._measured: dict[ProcessId, int] = {}
+        self._places: dict[ProcessId, Whereabouts] = {}
+        self.randomness = randomness
+        self.pace = Pace(limit=settings.request_limit)
         self.group = group
         self.process = process
         self.settings = settings
@@ -83,9 +117,33 @@ class Context:
         step.mark("clock-held")
         return False
 
+    @property
+    def whereabouts(self) -> Whereabouts | None:
+        """Where this process stands in the control hierarchy, once it is known."""
+        return self._distances.whereabouts
+
+    def locate(self, peer: ProcessId, whereabouts: Whereabouts | None) -> None:
+        """A peer says where it stands."""
+        if whereabouts is not None:
+            self._places[peer] = whereabouts
+
+    def measure(self, peer: ProcessId, round_trip: int) -> None:
+        """An answer took this long: half of it is a distance, until the hierarchy knows better."""
+        self._measured[peer] = round_trip // 2
+
+    def distance(self, peer: ProcessId) -> int | None:
+        """One way to a peer, in nanoseconds, or None while nobody knows."""
+        place = self._places.get(peer)
+        distance = None if place is None else self._distances.distance(place)
+        return self._measured.get(peer) if distance is None else distance
+
+    def forget(self, peer: ProcessId) -> None:
+        self._places.pop(peer, None)
+        self._measured.pop(peer, None)
+
     def spread(self, interval: int) -> int:
         """Between one and two intervals: members that act on the same packet do not act at the same instant."""
-        return interval + int(interval * self._randomness.random())
+        return interval + int(interval * self.randomness.random())
 
 
 def repair_row(kind: str, source: ProcessId, first: int, last: int, peer: str | None = None) -> RepairRow:

@@ -17,9 +17,11 @@ from unisono.intergroup.context import Context, repair_row
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.presenting import BySource, ByTimestamp
 from unisono.intergroup.reasons import Reason
+from unisono.intergroup.repairing import Repairing
 from unisono.intergroup.sending import OwnMessage, Sending
 from unisono.intergroup.stream import Stream
 from unisono.reliable.step import Step
+from unisono.reliable.suppression import Asked, RequestTiming, Wait
 from unisono.reliable.windows import Offer
 from unisono.wire.messages import (
     ActivationGrant,
@@ -49,14 +51,18 @@ class Following:
         "_departed",
         "_followed",
         "_presentation",
+        "_repairing",
         "_reported_at",
         "_sending",
         "attempts",
         "streams",
     )
 
-    def __init__(self, context: Context, sending: Sending, delivery: Delivery, attempts: int) -> None:
+    def __init__(
+        self, context: Context, sending: Sending, delivery: Delivery, repairing: Repairing, attempts: int
+    ) -> None:
         self._context = context
+        self._repairing = repairing
         self._sending = sending
         self._delivery = delivery
         self.attempts = attempts
@@ -85,6 +91,7 @@ class Following:
             if stream.silent and not self._context.takes_part_with(source.name):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
                 del self.streams[source]
+                self._repairing.forget(source)
         if self._context.settings.reliable:
             self._presentation.begin(step, reason)
             self._bury(step)
@@ -157,7 +164,9 @@ class Following:
         stream = self._active(source)
         if stream is None:
             return
-        if stream.on_announced(message.sequence, self._request_due(step)):
+        stream.listeners = max(message.listeners, 1)
+        self._repairing.release(source, message.stable)
+        if stream.on_announced(message.sequence, self._request_due(step, stream)):
             step.mark("gap-at-the-end")
             self._schedule_request(step, stream)
         stream.on_said(message.sequence, message.timestamp)
@@ -173,11 +182,14 @@ class Following:
             step.note(Reason.KEYS_REFUSED)
             return
         del self._activations[source]
+        if activation.tries == 1:
+            self._context.measure(source, step.now - activation.asked_at)
         self._followed[source] = None
         while len(self._followed) > FOLLOWED_LIMIT:
             del self._followed[next(iter(self._followed))]
         silent = not self._context.wants(source.name)
-        self.streams[source] = stream = Stream(source, address, message, self._context.settings, silent)
+        timing = RequestTiming(self._context.process, self._context.pace)
+        self.streams[source] = stream = Stream(source, address, message, self._context.settings, silent, timing)
         self._presentation.add(step, stream)
         self._bury(step)
         self._context.deadlines.advance("report", step.now)
@@ -229,6 +241,7 @@ class Following:
             if activation.tries:
                 step.mark("activation-asked-again")
             activation.tries += 1
+            activation.asked_at = step.now
             activation.due = step.now + self._context.spread(settings.activation_interval)
             request = ActivationRequest(
                 source,
@@ -243,17 +256,42 @@ class Following:
             self._context.deadlines.set("activation", due)
 
     def request_repairs(self, step: Step) -> None:
-        settings = self._context.settings
-        interval = max(2 * settings.request_delay, settings.keep_alive // 8)
-        most = self._context.writer.range_room
+        """Ask everybody for what is missing and due (000 3.3): whoever holds it may repair it."""
+        context = self._context
+        most = context.writer.range_room
         for source, stream in sorted(self.streams.items()):
-            ranges, again = stream.tickets.ask(step.now, interval, settings.request_limit, most, stream.horizon)
+            distance, timing = context.distance(source), stream.timing
+
+            def wait(
+                tries: int, timing: RequestTiming = timing, distance: int | None = distance, stream: Stream = stream
+            ) -> Wait:
+                return timing.again(distance, tries, stream.listeners, context.randomness)
+
+            ranges, tries = stream.tickets.request(step.now, wait, most, stream.horizon)
             if ranges:
-                if again:
+                if tries:
                     step.mark("repair-asked-again")
                 for low, high in ranges:
                     step.record(repair_row("RTR", source, low, high))
-                self._context.tell(step, stream.address, RepairRequest(source, stream.attempt, tuple(ranges)))
+                timing.on_sent(distance, tries, ranges[0][0], ranges[-1][1])
+                request = RepairRequest(source, stream.attempt, tuple(ranges), tries, distance, context.whereabouts)
+                context.broadcast(step, [request])
+            self._schedule_request(step, stream)
+
+    def on_others_request(self, step: Step, asked: Asked, message: RepairRequest) -> None:
+        """Another asked a source for repairs: what is missing here too need not be asked for soon."""
+        stream = self._active(message.target)
+        if stream is None:
+            return
+        distance, randomness = self._context.distance(stream.source), self._context.randomness
+
+        def wait(tries: int) -> Wait:
+            return stream.timing.backed_off(distance, asked, tries, stream.listeners, randomness)
+
+        missing = stream.tickets.heard(message.ranges, step.now, wait, stream.horizon)
+        stream.timing.on_heard(asked, message.ranges[0][0], message.ranges[-1][1], missing)
+        if missing:
+            step.mark("request-heard")
             self._schedule_request(step, stream)
 
     def report(self, step: Step) -> None:
@@ -277,10 +315,11 @@ class Following:
 
         Says whether one had been missing, and whether one found no room.
         """
+        self._repairing.keep(packet)
         if self._presentation.pass_through(step, stream, packet):
             self._schedule_report(step, stream)
             return False, False
-        due, later = self._request_due(step), step.now + self._context.settings.request_limit
+        due, later = self._request_due(step, stream), step.now + self._context.settings.request_limit
         if stream.on_announced(packet.messages[0].sequence - 1, due):
             step.mark("gap")
         filled = False
@@ -318,6 +357,7 @@ class Following:
             stream, reason = self._presentation.over.pop(0)
             source = stream.source
             del self.streams[source]
+            self._repairing.forget(source)
             if reason in (ViewReason.LEFT, ViewReason.TOO_LARGE):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
             if reason is ViewReason.LEFT:
@@ -334,8 +374,11 @@ class Following:
         step.mark("source-back")
         return True
 
-    def _request_due(self, step: Step) -> int:
-        return step.now + self._context.spread(self._context.settings.request_delay)
+    def _request_due(self, step: Step, stream: Stream) -> int:
+        """When to ask for what is missing since now: not before a packet that was only overtaken may have come."""
+        context = self._context
+        wait = stream.timing.delay(context.distance(stream.source), stream.listeners, context.randomness)
+        return step.now + context.settings.request_delay + wait
 
     def _schedule_request(self, step: Step, stream: Stream) -> None:
         if not stream.tickets:

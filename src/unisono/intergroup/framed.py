@@ -155,4 +155,6 @@ class Framed(CasualReceiver):
         ranges = tuple(frames.delivered.missing(wanted.first, wanted.last)[: self._context.writer.range_room])
         for low, high in ranges:
             step.record(repair_row("RTR", source, low, high))
-        self._context.broadcast(step, [RepairRequest(source, 0, ranges)])
+        context = self._context
+        request = RepairRequest(source, 0, ranges, wanted.tries, context.distance(source), context.whereabouts)
+        context.broadcast(step, [request])

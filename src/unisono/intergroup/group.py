@@ -32,9 +32,11 @@ from unisono.intergroup.gauges import record_gauges, record_traffic
 from unisono.intergroup.peers import Peers
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.receiving import Receiving
+from unisono.intergroup.repairing import Repairing
 from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
 from unisono.reliable.step import Place, Step
+from unisono.reliable.suppression import Asked
 from unisono.settings import SERVICE_CODES
 from unisono.trace.schema import MembershipRow
 from unisono.wire.messages import (
@@ -80,6 +82,7 @@ class IntergroupEngine:
         "_phase",
         "_place",
         "_receiving",
+        "_repairing",
         "_sending",
         "_speaking",
     )
@@ -92,7 +95,10 @@ class IntergroupEngine:
         last_sequence = resumption.sequence + 1 if resumption.sequence else 0
         self._sending = Sending(context, last_sequence, resumption.number)
         self._delivery = Delivery(process, self._place, clock, settings.event_limit, resumption.views)
-        self._receiving = Receiving(context, self._place, self._sending, self._delivery, resumption.attempts)
+        self._repairing = Repairing(context, self._sending)
+        self._receiving = Receiving(
+            context, self._place, self._sending, self._delivery, self._repairing, resumption.attempts
+        )
         self._speaking = Speaking(context, self._sending, self._delivery, self._receiving)
         self._peers = Peers()
         self._phase = Phase.OUTSIDE
@@ -224,6 +230,7 @@ class IntergroupEngine:
             self._receiving.consider(step, packet.source, fact.source)
             self._receiving.on_data(step, packet, fact.source)
         else:
+            self._repairing.on_repaired(step, data)
             self._receiving.on_repair(step, data)
         self._speaking.on_waited_for(step, data.messages[-1].timestamp)
 
@@ -248,6 +255,7 @@ class IntergroupEngine:
         if earlier is not None:
             self._receiving.forget(step, earlier, ViewReason.RESTARTED)
             self._speaking.drop(step, earlier)
+            self._context.forget(earlier)
         if self._phase is Phase.MEMBER:
             self._receiving.on_heard(step, source)
 
@@ -257,17 +265,18 @@ class IntergroupEngine:
         source = packet.source
         for message in packet.messages:
             if isinstance(message, KeepAlive):
+                self._context.locate(source, message.whereabouts)
                 if self._context.believes(step, message.timestamp) and self._phase is Phase.MEMBER:
                     self._receiving.consider(step, source, address)
                     self._receiving.on_keep_alive(step, source, address, message)
             elif isinstance(message, Report):
                 self._speaking.on_report(step, source, address, message)
+            elif isinstance(message, RepairRequest):
+                self._on_repair_request(step, source, address, message)
+            elif isinstance(message, NameRequest):
+                self._on_name_request(step, source, message)
             elif message.target != self._context.process:
                 step.note(Reason.OTHER_LIFE)
-            elif isinstance(message, RepairRequest):
-                self._speaking.on_repair_request(step, source, address, message)
-            elif isinstance(message, NameRequest):
-                self._speaking.on_name_request(step, source, address, message)
             elif isinstance(message, ActivationRequest):
                 if message.sender and self._phase is Phase.MEMBER:
                     self._receiving.consider(step, source, address)
@@ -279,14 +288,39 @@ class IntergroupEngine:
             elif isinstance(message, LeftBehindNotice):
                 self._receiving.following.on_left_behind(step, source, message)
 
+    def _on_repair_request(self, step: Step, asker: ProcessId, address: Address, message: RepairRequest) -> None:
+        """Somebody lacks something of a source: of this process, or of one whose messages it holds or lacks as well."""
+        context = self._context
+        context.locate(asker, message.whereabouts)
+        asked = Asked(asker, context.distance(asker), message.to_source, message.tries)
+        if message.target != context.process:
+            self._receiving.following.on_others_request(step, asked, message)
+            stream = self._receiving.following.streams.get(message.target)
+            receivers = 1 if stream is None else stream.listeners
+            self._repairing.on_request(step, message.target, message.ranges, asked, receivers)
+        elif self._speaking.may_ask(step, asker, address, message):
+            self._repairing.on_request(step, context.process, message.ranges, asked, len(self._speaking.audience))
+
+    def _on_name_request(self, step: Step, asker: ProcessId, message: NameRequest) -> None:
+        """A framed receiver asks by name; only the source knows its names."""
+        if message.target != self._context.process:
+            return
+        found = self._sending.find_name(message.name)
+        if found is None:
+            step.note(Reason.NAME_UNKNOWN)
+            return
+        asked = Asked(asker, self._context.distance(asker), None, 0)
+        self._repairing.on_request(step, self._context.process, (found,), asked, len(self._speaking.audience))
+
     def _on_time(self, step: Step) -> None:
         settings, deadlines = self._context.settings, self._context.deadlines
         for name in deadlines.expire(step.now):
             if name == "keep-alive":
-                self._context.broadcast(step, [self._sending.keep_alive(step)])
-                deadlines.set(name, step.now + settings.keep_alive)
+                self._speaking.keep_alive(step)
             elif name == "early":
                 self._speaking.say_early(step)
+            elif name == "repair":
+                self._repairing.send_due(step)
             elif name == "report":
                 self._receiving.following.report(step)
             elif name == "request":
@@ -299,6 +333,7 @@ class IntergroupEngine:
                 deadlines.set(name, step.now + settings.keep_alive)
                 for peer in self._peers.forget_silent(step.now, settings.source_timeout):
                     self._receiving.forget(step, peer, ViewReason.SILENT)
+                    self._context.forget(peer)
                 self._receiving.on_time(step)
                 self._speaking.lose_patience(step)
             elif name == "gauge":

@@ -16,6 +16,7 @@ from unisono.intergroup.following import Following
 from unisono.intergroup.framed import Framed
 from unisono.intergroup.latest import SourceLatest, TimestampLatest
 from unisono.intergroup.reasons import Reason
+from unisono.intergroup.repairing import Repairing
 from unisono.intergroup.sending import OwnMessage, Sending
 from unisono.intergroup.unordered import Unordered
 from unisono.reliable.step import Place, Step
@@ -38,12 +39,20 @@ class Receiving:
 
     __slots__ = ("_context", "_delivery", "_heard", "_place", "casual", "following")
 
-    def __init__(self, context: Context, place: Place, sending: Sending, delivery: Delivery, attempts: int) -> None:
+    def __init__(
+        self,
+        context: Context,
+        place: Place,
+        sending: Sending,
+        delivery: Delivery,
+        repairing: Repairing,
+        attempts: int,
+    ) -> None:
         self._context = context
         self._place = place
         self._delivery = delivery
         self._heard: set[ProcessId] = set()
-        self.following = Following(context, sending, delivery, attempts)
+        self.following = Following(context, sending, delivery, repairing, attempts)
         self.casual = self._choose()
 
     def _choose(self) -> Casual | None:

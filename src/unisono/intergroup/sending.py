@@ -62,6 +62,7 @@ class Sending:
         "queue_high_water",
         "queued_bytes",
         "said",
+        "stable",
         "window",
     )
 
@@ -76,6 +77,8 @@ class Sending:
         self.last_sequence = last_sequence
         self.last_number = last_number
         self.last_sent_at = 0
+        self.stable = 0
+        """Everybody who counts has what was sent up to here, and it is kept no longer."""
         self.said = 0
         """The latest time that the others know this process has reached."""
         self.window = SendWindow(context.settings.window_bytes)
@@ -151,7 +154,7 @@ class Sending:
         while self._queue and self.has_room:
             tickets: list[int] = []
             batch = self._next_batch(step, own, tickets)
-            datagram = self._writer.data(batch)
+            datagram = self._writer.data(batch, self.stable)
             self.window.retain(batch[0].sequence, batch[-1].sequence, datagram)
             step.send(self._context.multicast, datagram, self._settings.scope)
             self.last_sent_at = step.now
@@ -159,17 +162,18 @@ class Sending:
                 step.deliver(SendAccepted(ticket))
         return own
 
-    def keep_alive(self, step: Step) -> KeepAlive:
+    def keep_alive(self, step: Step, listeners: int) -> KeepAlive:
         """Says how far this process has sent, so that the loss of its last message is seen."""
         self.last_sent_at = step.now
         self.said = self._context.clock.tick(step.now, step.wall)
-        return KeepAlive(self.last_sequence, self.said)
+        return KeepAlive(self.last_sequence, self.said, self.stable, listeners, self._context.whereabouts)
 
     def release(self, step: Step, stable: int) -> None:
         """Forget what nobody needs any more."""
         first = self.window.first
         released = self.window.release(stable)
         if released is not None and first is not None:
+            self.stable = released
             step.record(repair_row("GC", self._context.process, first, released))
             for name in [name for name, (low, _) in self._named.items() if low <= released]:
                 del self._named[name]

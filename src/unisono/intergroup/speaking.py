@@ -8,7 +8,7 @@ from __future__ import annotations
 from unisono.engine import Address
 from unisono.identity import ProcessId
 from unisono.intergroup.audience import LISTENER_LIMIT, Audience, Listener, Standing
-from unisono.intergroup.context import Context, repair_row
+from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.receiving import Receiving
@@ -21,14 +21,9 @@ from unisono.wire.messages import (
     ActivationRequest,
     Deactivation,
     LeftBehindNotice,
-    NameRequest,
-    Range,
     RepairRequest,
     Report,
 )
-
-REPAIR_BURST_BYTES = 256 * 1024
-"""The most that one request is answered with; the rest is asked for again."""
 
 
 class Speaking:
@@ -115,29 +110,27 @@ class Speaking:
                     if self.audience.on_progress(receiver, entry.received, step.now):
                         self.advance(step)
 
-    def on_repair_request(self, step: Step, receiver: ProcessId, address: Address, message: RepairRequest) -> None:
-        first = min(low for low, _ in message.ranges)
-        match self.audience.standing(receiver, message.attempt, first):
-            case _ if not message.attempt:
-                pass
-            case Standing.UNKNOWN:
-                step.mark("repair-too-late")
-                self._context.tell(step, address, LeftBehindNotice(receiver, message.attempt))
-                return
-            case Standing.STALE:
-                step.note(Reason.ATTEMPT_STALE)
-                return
+    def may_ask(self, step: Step, receiver: ProcessId, address: Address, message: RepairRequest) -> bool:
+        """Whether a request for own messages is to be answered; who no longer counts is told so instead."""
+        first = message.ranges[0][0]
+        if message.attempt:
+            match self.audience.standing(receiver, message.attempt, first):
+                case Standing.UNKNOWN:
+                    step.mark("repair-too-late")
+                    self._context.tell(step, address, LeftBehindNotice(receiver, message.attempt))
+                    return False
+                case Standing.STALE:
+                    step.note(Reason.ATTEMPT_STALE)
+                    return False
         if first > self.sending.last_sequence:
             step.note(Reason.REQUEST_AHEAD)
-            return
-        self._repair(step, receiver, address, message.ranges)
+            return False
+        return True
 
-    def on_name_request(self, step: Step, receiver: ProcessId, address: Address, message: NameRequest) -> None:
-        found = self.sending.find_name(message.name)
-        if found is None:
-            step.note(Reason.NAME_UNKNOWN)
-        else:
-            self._repair(step, receiver, address, (found,))
+    def keep_alive(self, step: Step) -> None:
+        """Say that this process lives, how far it has sent and what is stable of it."""
+        self._context.broadcast(step, [self.sending.keep_alive(step, len(self.audience))])
+        self._context.deadlines.set("keep-alive", step.now + self._context.settings.keep_alive)
 
     def on_waited_for(self, step: Step, timestamp: int) -> None:
         """Somebody's order cannot pass this time before this process says that it has (000 4.8 waits for a timer).
@@ -157,16 +150,7 @@ class Speaking:
         if self._wanted >= self.sending.said:
             step.mark("early-keep-alive")
             self._early_at = step.now
-            self._context.broadcast(step, [self.sending.keep_alive(step)])
-            self._context.deadlines.set("keep-alive", step.now + self._context.settings.keep_alive)
-
-    def _repair(self, step: Step, receiver: ProcessId, address: Address, ranges: tuple[Range, ...]) -> None:
-        found = self.sending.window.find(ranges, REPAIR_BURST_BYTES)
-        if not found:
-            step.note(Reason.REQUEST_STALE)
-        for low, high, datagram in found:
-            step.record(repair_row("RTX", self._context.process, low, high, receiver.name))
-            step.send(address, self._context.writer.repair(datagram), self._context.settings.scope)
+            self.keep_alive(step)
 
     def on_deactivation(self, step: Step, receiver: ProcessId, message: Deactivation) -> None:
         listener = self.audience.get(receiver)

@@ -10,6 +10,7 @@ from unisono.engine import Address
 from unisono.events import ViewReason
 from unisono.identity import ProcessId, StartPoint
 from unisono.reliable.fragments import OrderedAssembly
+from unisono.reliable.suppression import RequestTiming
 from unisono.reliable.tickets import Tickets
 from unisono.reliable.windows import Offer, ReceiveWindow
 from unisono.settings import Settings
@@ -34,6 +35,7 @@ class Stream:
         "ending",
         "granted_at",
         "in_view",
+        "listeners",
         "next_number",
         "patience",
         "placed",
@@ -42,14 +44,24 @@ class Stream:
         "silent",
         "source",
         "tickets",
+        "timing",
         "unreported_bytes",
         "window",
     )
 
     def __init__(
-        self, source: ProcessId, address: Address, grant: ActivationGrant, settings: Settings, silent: bool
+        self,
+        source: ProcessId,
+        address: Address,
+        grant: ActivationGrant,
+        settings: Settings,
+        silent: bool,
+        timing: RequestTiming,
     ) -> None:
         self.source = source
+        self.timing = timing
+        self.listeners = 1
+        """How many receivers the source has, as it last said."""
         self.silent = silent
         """Followed without being delivered: a sender takes part in the order whatever its application wants."""
         self.in_view = False

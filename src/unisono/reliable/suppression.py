@@ -170,8 +170,9 @@ class RequestTiming:
         return self._pace.allow(min(max(ahead, 0), 2 * near))
 
     def _wait(self, quiet: int, near: int, tries: int, receivers: int, randomness: Randomness) -> Wait:
-        race = self._pace.race(near, max(self._rivals(receivers), 1.0), randomness) << min(tries, 16)
-        return Wait(quiet, quiet + min(race, self._pace.limit))
+        """Ever more slowly, however short the way and the draw: nobody may be there to answer."""
+        race = self._pace.race(near, max(self._rivals(receivers), 1.0), randomness)
+        return Wait(quiet, max(quiet, min((quiet + race) << min(tries, 16), self._pace.limit)))
 
 
 class RepairTiming:

@@ -19,7 +19,7 @@ from xxhash import xxh3_64_intdigest
 from unisono.sealing import SEAL_ROOM_BYTES
 
 MAGIC = b"uo"
-VERSION = 1
+VERSION = 2
 DATA, CONTROL, REPAIR = 1, 2, 3
 
 HEADER = Struct("<2sBBQQB")

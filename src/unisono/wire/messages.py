@@ -5,6 +5,7 @@ Control messages are typed structures with bounds; their codes are part of the w
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta, Struct
@@ -54,12 +55,12 @@ class DataMessage(Struct, frozen=True, gc=False):
 class Whereabouts(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Where a process stands in the control hierarchy: its control process, that one's coordinator, the leg between.
 
-    Only the process itself knows the leg, in nanoseconds, without which distances are too small (E17). A coordinator is
-    its own, with a leg of nothing.
+    Control processes are named by their short ids (see unisono.wire.control_messages). Only the process itself knows
+    the leg, in nanoseconds, without which distances are too small (E17). A coordinator is its own, with no leg.
     """
 
-    control: ProcessId
-    coordinator: ProcessId
+    control: Sequence
+    coordinator: Sequence
     leg: Sequence
 
 
@@ -125,8 +126,8 @@ class Report(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 class RepairRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A receiver lacks these sequences of the target (RTR, 000 3.3); ranges rather than single numbers.
 
-    `attempt` is that of its activation; 0 from a receiver that never activated and is promised nothing. `tries` says how
-    often the same had been asked for before, `to_source` how far the target is from the asker.
+    `attempt` is that of its activation; 0 from a receiver that never activated and is promised nothing. `tries` says
+    how often the same had been asked for before, `to_source` how far the target is from the asker.
     """
 
     code: ClassVar[int] = 5
@@ -140,6 +141,8 @@ class RepairRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         if any(first > last for first, last in self.ranges):
             raise ValueError("a range ends before it begins")
+        if any(one[1] >= other[0] for one, other in pairwise(self.ranges)):
+            raise ValueError("ranges come in order and do not meet")
 
 
 class LeftBehindNotice(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -102,6 +102,6 @@ class DatagramWriter:
 
 
 _REPORT_HEAD_BYTES = 8
-_REQUEST_HEAD_BYTES = CONTROL_HEAD.size + 3 * NAME_LIMIT_BYTES + 96
+_REQUEST_HEAD_BYTES = CONTROL_HEAD.size + NAME_LIMIT_BYTES + 80
 _RANGE_BYTES = 19
 """An array of two numbers of nine bytes each."""

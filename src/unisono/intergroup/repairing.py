@@ -1,0 +1,110 @@
+"""This process as a holder: repairs what others ask for, be it the source or not (000 3.4, 003 5.2).
+
+Requests and repairs are multicast. The source answers at once; other holders stand in for it when its repair does not
+come, few at a time (see unisono.reliable.suppression). What is stable is held no longer.
+"""
+
+from __future__ import annotations
+
+from unisono.identity import ProcessId
+from unisono.intergroup.context import Context, repair_row
+from unisono.intergroup.reasons import Reason
+from unisono.intergroup.sending import Sending
+from unisono.reliable.holding import Holding
+from unisono.reliable.repairs import Repairs
+from unisono.reliable.step import Step
+from unisono.reliable.suppression import Asked, RepairTiming
+from unisono.wire.messages import DataPacket, Range
+
+REPAIR_BURST_BYTES = 256 * 1024
+"""The most that one request is answered with; the rest is asked for again."""
+
+
+class Repairing:
+    """What is held of each source, and which of it is about to be repaired."""
+
+    __slots__ = ("_context", "_holdings", "_repairs", "_sending", "_timing")
+
+    def __init__(self, context: Context, sending: Sending) -> None:
+        self._context = context
+        self._sending = sending
+        self._holdings: dict[ProcessId, Holding] = {}
+        self._repairs = Repairs()
+        self._timing = RepairTiming(context.pace)
+
+    @property
+    def held_bytes(self) -> int:
+        """The most that is held of one source."""
+        return max((holding.bytes for holding in self._holdings.values()), default=0)
+
+    def keep(self, packet: DataPacket) -> None:
+        """A datagram came, in its first form or as a repair: it may be asked for here."""
+        holding = self._holdings.get(packet.source)
+        if holding is None:
+            holding = self._holdings[packet.source] = Holding(self._context.settings.window_bytes)
+        holding.keep(packet.messages[0].sequence, packet.messages[-1].sequence, packet.sealed)
+        if packet.stable:
+            holding.release(packet.stable)
+
+    def release(self, source: ProcessId, stable: int) -> None:
+        """The source says that everybody has what it sent up to here."""
+        holding = self._holdings.get(source)
+        if holding is not None:
+            holding.release(stable)
+
+    def forget(self, source: ProcessId) -> None:
+        """This process follows a source no longer."""
+        self._holdings.pop(source, None)
+        self._repairs.forget(source)
+
+    def on_request(
+        self, step: Step, source: ProcessId, ranges: tuple[Range, ...], asked: Asked, receivers: int
+    ) -> None:
+        """Somebody lacks these sequences of a source: repair what of them is here, now or if nobody else does."""
+        own = source == self._context.process
+        found = self._find(source, ranges)
+        if own and not found:
+            step.note(Reason.REQUEST_STALE)
+        hold_down = self._timing.hold_down(asked.distance)
+        size = 0
+        for first, last, datagram in found:
+            delay = 0 if own else self._delay(source, asked, receivers)
+            size += len(datagram)
+            if delay is None or (size > REPAIR_BURST_BYTES and size > len(datagram)):
+                continue
+            self._repairs.schedule(source, first, last, len(datagram), step.now, delay, hold_down)
+        self._schedule()
+
+    def on_repaired(self, step: Step, packet: DataPacket) -> None:
+        """Another has repaired."""
+        if self._repairs.heard(packet.source, packet.messages[0].sequence, step.now):
+            step.mark("repair-spared")
+            self._schedule()
+
+    def send_due(self, step: Step) -> None:
+        """Send the repairs whose time has come."""
+        for repair in self._repairs.take(step.now):
+            found = self._find(repair.source, ((repair.first, repair.last),))
+            if not found:
+                continue
+            first, last, datagram = found[0]
+            if repair.source != self._context.process:
+                step.mark("repaired-for-another")
+            step.record(repair_row("RTX", repair.source, first, last))
+            step.send(self._context.multicast, self._context.writer.repair(datagram), self._context.settings.scope)
+        self._schedule()
+
+    def _find(self, source: ProcessId, ranges: tuple[Range, ...]) -> list[tuple[int, int, bytes]]:
+        if source == self._context.process:
+            return self._sending.window.find(ranges, REPAIR_BURST_BYTES)
+        holding = self._holdings.get(source)
+        return [] if holding is None else holding.find(ranges)
+
+    def _delay(self, source: ProcessId, asked: Asked, receivers: int) -> int | None:
+        to_source = self._context.distance(source)
+        return self._timing.delay(asked, to_source, receivers, self._context.randomness)
+
+    def _schedule(self) -> None:
+        due = self._repairs.next_due()
+        if due is not None:
+            self._context.deadlines.set("repair", due)
