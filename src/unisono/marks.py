@@ -24,6 +24,7 @@ MARKS: dict[str, str] = {
     "source-back": "a source that had left joins again in the same life",
     "old-incarnation": "a packet of an earlier life comes late and is dropped",
     "woke-up": "a process finds that it was stopped and forgives the others' silence",
+    "paced": "a sender slows down because much is lost",
     "window-full": "a sender waits for its receivers",
     "application-full": "delivery waits for the application",
     "receive-buffer-full": "a receiver refuses what came too early",

@@ -133,8 +133,8 @@ class IntergroupEngine:
         elif isinstance(fact, ChangeService | Recover | SendersAgreed):
             self._on_wish(step, fact)
         self._on_time(step)
-        if self._sending.waiting and self._sending.blocked_since is None:
-            self._speaking.advance(step)  # it waited for a view
+        if self._speaking.waits_for_view and self._receiving.following.may_send:
+            self._speaking.advance(step)
         if self._phase is Phase.LEAVING and self._speaking.all_stable:
             self._become_outside(step)
         return step.finish()
@@ -319,6 +319,8 @@ class IntergroupEngine:
                 self._speaking.keep_alive(step)
             elif name == "early":
                 self._speaking.say_early(step)
+            elif name == "pace":
+                self._speaking.advance(step)
             elif name == "repair":
                 self._repairing.send_due(step)
             elif name == "report":

@@ -18,16 +18,21 @@ from unisono.wire.messages import DataPacket, Range
 
 REPAIR_BURST_BYTES = 256 * 1024
 """The most that one request is answered with; the rest is asked for again."""
+STAND_IN_SHARE = 4
+"""Repairs of others' messages are at most this part of what comes of them."""
+STAND_IN_BYTES = 256 * 1024
+"""What may be repaired for others at once."""
 
 
 class Repairing:
     """What is held of each source, and which of it is about to be repaired."""
 
-    __slots__ = ("_context", "_holdings", "_repairs", "_sending", "_timing")
+    __slots__ = ("_context", "_credit", "_holdings", "_repairs", "_sending", "_timing")
 
     def __init__(self, context: Context, sending: Sending) -> None:
         self._context = context
         self._sending = sending
+        self._credit = STAND_IN_BYTES
         self._holdings: dict[ProcessId, Holding] = {}
         self._repairs = Repairs()
         self._timing = RepairTiming(context.pace)
@@ -43,6 +48,7 @@ class Repairing:
         if holding is None:
             holding = self._holdings[packet.source] = Holding(self._context.settings.window_bytes)
         holding.keep(packet.messages[0].sequence, packet.messages[-1].sequence, packet.sealed)
+        self._credit = min(self._credit + len(packet.sealed) // STAND_IN_SHARE, STAND_IN_BYTES)
         if packet.stable:
             holding.release(packet.stable)
 
@@ -73,26 +79,38 @@ class Repairing:
             if delay is None or (size > REPAIR_BURST_BYTES and size > len(datagram)):
                 continue
             self._repairs.schedule(source, first, last, len(datagram), step.now, delay, hold_down)
-        self._schedule()
+        self._schedule(step)
 
     def on_repaired(self, step: Step, packet: DataPacket) -> None:
         """Another has repaired."""
         if self._repairs.heard(packet.source, packet.messages[0].sequence, step.now):
             step.mark("repair-spared")
-            self._schedule()
+            self._schedule(step)
 
     def send_due(self, step: Step) -> None:
         """Send the repairs whose time has come."""
-        for repair in self._repairs.take(step.now):
-            found = self._find(repair.source, ((repair.first, repair.last),))
-            if not found:
+        pacing = self._sending.pacing
+        while pacing.wait_until(step.now) <= step.now and (taken := self._repairs.take(step.now, 1)):
+            source = taken[0].source
+            found = self._find(source, ((taken[0].first, taken[0].last),))
+            if not found or not self._may_repair(source, len(found[0][2])):
                 continue
             first, last, datagram = found[0]
-            if repair.source != self._context.process:
-                step.mark("repaired-for-another")
-            step.record(repair_row("RTX", repair.source, first, last))
+            step.record(repair_row("RTX", source, first, last))
             step.send(self._context.multicast, self._context.writer.repair(datagram), self._context.settings.scope)
-        self._schedule()
+            pacing.on_sent(step.now, 0, len(datagram))
+            if source != self._context.process:
+                step.mark("repaired-for-another")
+        self._schedule(step)
+
+    def _may_repair(self, source: ProcessId, size: int) -> bool:
+        """Own messages always; others' within a share of what comes, so that a line that is full is not filled more."""
+        if source == self._context.process:
+            return True
+        if self._credit < size:
+            return False
+        self._credit -= size
+        return True
 
     def _find(self, source: ProcessId, ranges: tuple[Range, ...]) -> list[tuple[int, int, bytes]]:
         if source == self._context.process:
@@ -104,7 +122,7 @@ class Repairing:
         to_source = self._context.distance(source)
         return self._timing.delay(asked, to_source, receivers, self._context.randomness)
 
-    def _schedule(self) -> None:
+    def _schedule(self, step: Step) -> None:
         due = self._repairs.next_due()
         if due is not None:
-            self._context.deadlines.set("repair", due)
+            self._context.deadlines.set("repair", max(due, self._sending.pacing.wait_until(step.now)))

@@ -15,6 +15,7 @@ from msgspec import Struct
 from unisono.events import SendAccepted
 from unisono.identity import NAME_LIMIT_BYTES, why_bad_name
 from unisono.intergroup.context import Context, repair_row
+from unisono.reliable.pacing import Pacing
 from unisono.reliable.step import Step
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES, SendWindow
 from unisono.trace.schema import SendRow, body_hash
@@ -59,6 +60,7 @@ class Sending:
         "last_number",
         "last_sent_at",
         "last_sequence",
+        "pacing",
         "queue_high_water",
         "queued_bytes",
         "said",
@@ -81,6 +83,7 @@ class Sending:
         """Everybody who counts has what was sent up to here, and it is kept no longer."""
         self.said = 0
         """The latest time that the others know this process has reached."""
+        self.pacing = Pacing(context.settings.window_bytes, context.settings.datagram_bytes)
         self.window = SendWindow(context.settings.window_bytes)
         self.blocked_since: int | None = None
 
@@ -133,11 +136,11 @@ class Sending:
 
     @property
     def has_room(self) -> bool:
-        return self.window.has_room(self._settings.datagram_bytes)
+        return self.window.has_room(self._settings.datagram_bytes, self.pacing.window)
 
     def note_blocked(self, step: Step) -> None:
         """Since when something has waited for the window."""
-        if not self._queue:
+        if not self._queue or self.has_room:
             self.blocked_since = None
         elif self.blocked_since is None:
             self.blocked_since = step.now
@@ -151,12 +154,13 @@ class Sending:
     def flush(self, step: Step) -> list[OwnMessage]:
         """Send what the window admits; what this process itself is to deliver of it."""
         own: list[OwnMessage] = []
-        while self._queue and self.has_room:
+        while self._queue and self.has_room and self.pacing.wait_until(step.now) <= step.now:
             tickets: list[int] = []
             batch = self._next_batch(step, own, tickets)
             datagram = self._writer.data(batch, self.stable)
             self.window.retain(batch[0].sequence, batch[-1].sequence, datagram)
             step.send(self._context.multicast, datagram, self._settings.scope)
+            self.pacing.on_sent(step.now, len(batch), len(datagram))
             self.last_sent_at = step.now
             for ticket in tickets:
                 step.deliver(SendAccepted(ticket))
@@ -170,10 +174,11 @@ class Sending:
 
     def release(self, step: Step, stable: int) -> None:
         """Forget what nobody needs any more."""
-        first = self.window.first
+        first, before = self.window.first, self.window.bytes
         released = self.window.release(stable)
         if released is not None and first is not None:
             self.stable = released
+            self.pacing.on_stable(before - self.window.bytes)
             step.record(repair_row("GC", self._context.process, first, released))
             for name in [name for name, (low, _) in self._named.items() if low <= released]:
                 del self._named[name]

@@ -29,7 +29,17 @@ from unisono.wire.messages import (
 class Speaking:
     """This process as a source."""
 
-    __slots__ = ("_context", "_delivery", "_early_at", "_receiving", "_wanted", "audience", "leaving", "sending")
+    __slots__ = (
+        "_context",
+        "_delivery",
+        "_early_at",
+        "_receiving",
+        "_wanted",
+        "audience",
+        "leaving",
+        "sending",
+        "waits_for_view",
+    )
 
     def __init__(self, context: Context, sending: Sending, delivery: Delivery, receiving: Receiving) -> None:
         self._context = context
@@ -37,6 +47,7 @@ class Speaking:
         self._receiving = receiving
         self._early_at = 0
         self._wanted = 0
+        self.waits_for_view = False
         self.sending = sending
         self.audience = Audience()
         self.leaving = False
@@ -50,9 +61,15 @@ class Speaking:
         """Release what is stable and send what the window admits, until neither goes on."""
         sending = self.sending
         self._release(step)
-        if not self._receiving.following.may_send:
+        self.waits_for_view = bool(sending.waiting) and not self._receiving.following.may_send
+        if self.waits_for_view:
             return
         while sending.waiting and sending.has_room:
+            at = sending.pacing.wait_until(step.now)
+            if at > step.now:
+                step.mark("paced")
+                self._context.deadlines.set("pace", at)
+                break
             sending.note_moved(step)
             own = sending.flush(step)
             if not self.leaving:
@@ -125,6 +142,9 @@ class Speaking:
         if first > self.sending.last_sequence:
             step.note(Reason.REQUEST_AHEAD)
             return False
+        if not message.tries:
+            for low, high in message.ranges:
+                self.sending.pacing.on_lost(step.now, low, min(high, self.sending.last_sequence))
         return True
 
     def keep_alive(self, step: Step) -> None:

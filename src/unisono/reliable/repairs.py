@@ -126,10 +126,10 @@ class Repairs:
         soonest = self._soonest()
         return None if soonest is None else max(soonest.due, self._affordable_at(soonest.size))
 
-    def take(self, now: int) -> list[Repair]:
+    def take(self, now: int, most: int = 1 << 32) -> list[Repair]:
         """The repairs to send now, as far as the rate admits; each counts as sent."""
-        taken = []
-        while (soonest := self._soonest()) is not None and soonest.due <= now:
+        taken: list[Repair] = []
+        while len(taken) < most and (soonest := self._soonest()) is not None and soonest.due <= now:
             if self._affordable_at(soonest.size) > now:
                 break
             self._credit = self._credit_by(now) - soonest.size

@@ -24,8 +24,9 @@ class SendWindow:
         self.bytes = 0
         self.high_water = 0
 
-    def has_room(self, size: int) -> bool:
-        return not self._datagrams or self.bytes + size <= self.limit
+    def has_room(self, size: int, allowed: int) -> bool:
+        """Whether another datagram may be sent, with no more than `allowed` bytes outstanding."""
+        return not self._datagrams or self.bytes + size <= min(allowed, self.limit)
 
     def retain(self, first: int, last: int, datagram: bytes) -> None:
         """Keep a datagram that carries these sequences for repair, as it was sent."""
