@@ -109,13 +109,16 @@ class Tickets:
         def wait(tries: int) -> Wait:
             return Wait(0, min(first_interval << min(tries, 32), interval_limit))
 
-        ranges, tries = self.request(now, wait, most, horizon)
+        ranges, tries = self.request(now, wait, most, horizon, company=False)
         return ranges, tries > 0
 
-    def request(self, now: int, wait: WaitFor, most: int, horizon: int) -> tuple[list[Range], int]:
+    def request(
+        self, now: int, wait: WaitFor, most: int, horizon: int, company: bool = True
+    ) -> tuple[list[Range], int]:
         """The ranges to ask for now, each rescheduled; and how often the one asked for most had been before.
 
-        Nothing beyond the horizon is asked for: it would find no room.
+        When one is due, all go along for which no repair may be on its way, unless company is refused. Nothing beyond the
+        horizon is asked for: it would find no room.
         """
         ranges: list[Range] = []
         most_tries = 0
@@ -127,7 +130,7 @@ class Tickets:
             ticket = self._tickets[at]
             if ticket.first > horizon:
                 break
-            if ticket.due <= now:
+            if ticket.due <= now or (company and now >= ticket.quiet):
                 if ticket.last > horizon:
                     self._split(at, horizon)
                 most_tries = max(most_tries, ticket.tries)
@@ -137,19 +140,20 @@ class Tickets:
             at += 1
         return ranges, most_tries
 
-    def heard(self, ranges: Sequence[Range], now: int, wait: WaitFor, horizon: int) -> bool:
-        """Another asked for these: what is missing here too, up to the horizon, is put off (000 3.3); True if any is.
+    def heard(self, ranges: Sequence[Range], now: int, wait: WaitFor, horizon: int) -> list[bool]:
+        """Another asked for these: what is missing here too, up to the horizon, is put off (000 3.3).
 
         Not while its repair may be on its way, as that request is of the same round; and not more than
-        `PUT_OFF_LIMIT` times between two own requests, so that a peer that asks and asks silences nobody.
+        `PUT_OFF_LIMIT` times between two own requests, so that a peer that asks and asks silences nobody. Says of each
+        range whether something of it is missing here.
         """
-        missing = False
-        for first, last in ranges:
+        missing = [False] * len(ranges)
+        for index, (first, last) in enumerate(ranges):
             end = min(last, horizon)
             at = self._first_reaching(first)
             while at < len(self._tickets) and self._tickets[at].first <= end:
                 ticket = self._tickets[at]
-                missing = True
+                missing[index] = True
                 if now >= ticket.quiet and ticket.put_off < PUT_OFF_LIMIT:
                     if ticket.first < first:
                         self._split(at, first - 1)
