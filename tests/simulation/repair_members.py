@@ -41,13 +41,12 @@ class Suppressed(Member):
         def wait(tries: int) -> Wait:
             return self.requests.backed_off(self.to_source, asked, tries, self.world.receivers, random)
 
-        heard = False
-        if self.tickets:
-            heard = self.tickets.heard([(sequence, sequence) for sequence in request.sequences], now, wait, HORIZON)
+        ranges = [(sequence, sequence) for sequence in request.sequences]
+        missing = self.tickets.heard(ranges, now, wait, HORIZON)
         held = [sequence for sequence in request.sequences if sequence not in self.missing]
         hold_down = self.timing.hold_down(asked.distance)
         source = self.world.members[SOURCE].process
-        self.requests.on_heard(asked, request.sequences[0], request.sequences[-1], heard)
+        self.requests.on_heard(asked, ranges, missing)
         for sequence in held:
             delay: int | None = 0
             if self.number != SOURCE:
@@ -67,7 +66,7 @@ class Suppressed(Member):
 
         ranges, tries = self.tickets.request(now, wait, 64, HORIZON)
         if ranges:
-            self.requests.on_sent(self.to_source, tries, ranges[0][0], ranges[-1][1])
+            self.requests.on_sent(self.to_source, tries, ranges)
             sequences = tuple(sequence for first, last in ranges for sequence in range(first, last + 1))
             self.world.ask(Request(self.number, self.to_source, tries, sequences))
         for repair in self.repairs.take(now):

@@ -114,6 +114,7 @@ class Tally:
         self.recoveries: dict[int, list[float]] = {}
         """In round trips between the receiver and the source, from the notice of the loss."""
         self.longest = 0
+        self.datagrams = 0
         self.unrepaired = 0
 
     def part(self, first: int, last: int) -> Part:
@@ -199,6 +200,7 @@ class World:
         return int(self.distances[sender][receiver] * (1 + 0.1 * self.random.random()) + 50_000 * self.random.random())
 
     def ask(self, request: Request) -> None:
+        self.tally.datagrams += 1
         for sequence in request.sequences:
             self.tally.requests[sequence] = self.tally.requests.get(sequence, 0) + 1
         self._multicast(request.requester, request)

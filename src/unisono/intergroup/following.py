@@ -149,7 +149,10 @@ class Following:
         if stream is None:
             step.note(Reason.NOT_ACTIVE)
             return
+        asked_at = stream.tickets.asked_at(packet.messages[0].sequence)
         filled, full = self._take_in(step, stream, packet)
+        if filled and asked_at is not None:
+            stream.timing.on_answered(step.now - asked_at)
         if filled:
             step.mark("gap-filled")
         elif not full:
@@ -273,7 +276,7 @@ class Following:
                     step.mark("repair-asked-again")
                 for low, high in ranges:
                     step.record(repair_row("RTR", source, low, high))
-                timing.on_sent(distance, tries, ranges[0][0], ranges[-1][1])
+                timing.on_sent(distance, tries, ranges)
                 request = RepairRequest(source, stream.attempt, tuple(ranges), tries, distance, context.whereabouts)
                 context.broadcast(step, [request])
             self._schedule_request(step, stream)
@@ -289,8 +292,8 @@ class Following:
             return stream.timing.backed_off(distance, asked, tries, stream.listeners, randomness)
 
         missing = stream.tickets.heard(message.ranges, step.now, wait, stream.horizon)
-        stream.timing.on_heard(asked, message.ranges[0][0], message.ranges[-1][1], missing)
-        if missing:
+        stream.timing.on_heard(asked, message.ranges, missing)
+        if any(missing):
             step.mark("request-heard")
             self._schedule_request(step, stream)
 

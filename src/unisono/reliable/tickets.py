@@ -23,18 +23,29 @@ WaitFor = Callable[[int], Wait]
 class Ticket:
     """One range of missing sequence numbers."""
 
-    __slots__ = ("due", "first", "last", "put_off", "quiet", "tries")
+    __slots__ = ("asked_at", "due", "first", "last", "put_off", "quiet", "tries")
 
-    def __init__(self, first: int, last: int, due: int, tries: int = 0, quiet: int = 0, put_off: int = 0) -> None:
+    def __init__(
+        self,
+        first: int,
+        last: int,
+        due: int,
+        tries: int = 0,
+        quiet: int = 0,
+        put_off: int = 0,
+        asked_at: int | None = None,
+    ) -> None:
         self.first = first
         self.last = last
         self.due = due
         self.tries = tries
         self.quiet = quiet
         self.put_off = put_off
+        self.asked_at = asked_at
+        """When this process first asked for it."""
 
     def part(self, first: int, last: int) -> Ticket:
-        return Ticket(first, last, self.due, self.tries, self.quiet, self.put_off)
+        return Ticket(first, last, self.due, self.tries, self.quiet, self.put_off, self.asked_at)
 
 
 class Tickets:
@@ -75,6 +86,11 @@ class Tickets:
         else:
             self._insert(at, Ticket(first, last, due))
 
+    def asked_at(self, sequence: int) -> int | None:
+        """When this process first asked for a sequence that is still missing."""
+        at = self._find(sequence)
+        return None if at is None else self._tickets[at].asked_at
+
     def fill(self, sequence: int) -> bool:
         """The sequence has come; True when it had been missing."""
         at = self._find(sequence)
@@ -109,13 +125,16 @@ class Tickets:
         def wait(tries: int) -> Wait:
             return Wait(0, min(first_interval << min(tries, 32), interval_limit))
 
-        ranges, tries = self.request(now, wait, most, horizon)
+        ranges, tries = self.request(now, wait, most, horizon, company=False)
         return ranges, tries > 0
 
-    def request(self, now: int, wait: WaitFor, most: int, horizon: int) -> tuple[list[Range], int]:
+    def request(
+        self, now: int, wait: WaitFor, most: int, horizon: int, company: bool = True
+    ) -> tuple[list[Range], int]:
         """The ranges to ask for now, each rescheduled; and how often the one asked for most had been before.
 
-        Nothing beyond the horizon is asked for: it would find no room.
+        When one is due, all go along for which no repair may be on its way, unless company is refused. Nothing beyond the
+        horizon is asked for: it would find no room.
         """
         ranges: list[Range] = []
         most_tries = 0
@@ -127,29 +146,32 @@ class Tickets:
             ticket = self._tickets[at]
             if ticket.first > horizon:
                 break
-            if ticket.due <= now:
+            if ticket.due <= now or (company and now >= ticket.quiet):
                 if ticket.last > horizon:
                     self._split(at, horizon)
                 most_tries = max(most_tries, ticket.tries)
                 self._reschedule(ticket, now, wait)
                 ticket.put_off = 0
+                if ticket.asked_at is None:
+                    ticket.asked_at = now
                 ranges.append((ticket.first, ticket.last))
             at += 1
         return ranges, most_tries
 
-    def heard(self, ranges: Sequence[Range], now: int, wait: WaitFor, horizon: int) -> bool:
-        """Another asked for these: what is missing here too, up to the horizon, is put off (000 3.3); True if any is.
+    def heard(self, ranges: Sequence[Range], now: int, wait: WaitFor, horizon: int) -> list[bool]:
+        """Another asked for these: what is missing here too, up to the horizon, is put off (000 3.3).
 
         Not while its repair may be on its way, as that request is of the same round; and not more than
-        `PUT_OFF_LIMIT` times between two own requests, so that a peer that asks and asks silences nobody.
+        `PUT_OFF_LIMIT` times between two own requests, so that a peer that asks and asks silences nobody. Says of each
+        range whether something of it is missing here.
         """
-        missing = False
-        for first, last in ranges:
+        missing = [False] * len(ranges)
+        for index, (first, last) in enumerate(ranges):
             end = min(last, horizon)
             at = self._first_reaching(first)
             while at < len(self._tickets) and self._tickets[at].first <= end:
                 ticket = self._tickets[at]
-                missing = True
+                missing[index] = True
                 if now >= ticket.quiet and ticket.put_off < PUT_OFF_LIMIT:
                     if ticket.first < first:
                         self._split(at, first - 1)
