@@ -23,6 +23,13 @@ Address = NewType("Address", str)
 Channel = NewType("Channel", int)
 """A reliable FIFO stream of frames: the opener chooses a positive number, accepted ones get negative numbers."""
 
+SITE = Address("site:control")
+"""The one address that all processes of a site share (000 1.2): a channel opened to it leads to the site's host.
+
+Who listens there is the host, and only one living process of a site and realm can. No fault of the network cuts what
+stays inside a site; the address is free again when the host ends, however it ends.
+"""
+
 _MULTICAST = "multicast:"
 
 
@@ -64,7 +71,7 @@ class FrameReceived(Struct, frozen=True, tag=True, gc=False):
 
 
 class ChannelOpened(Struct, frozen=True, tag=True):
-    """A channel stands; `accepted` when the peer opened it."""
+    """A channel stands; `accepted` when the peer opened it. Inside a site the peer is SITE, at both ends."""
 
     channel: Channel
     peer: Address
@@ -81,6 +88,19 @@ class ChannelFailed(Struct, frozen=True, tag=True):
     """A channel broke or could not be opened; frames under way may be lost."""
 
     channel: Channel
+    reason: str
+
+
+class Listening(Struct, frozen=True, tag=True):
+    """This process listens at an address that only one can have."""
+
+    at: Address
+
+
+class ListenFailed(Struct, frozen=True, tag=True):
+    """This process cannot listen at an address: somebody else does, or the system does not let it."""
+
+    at: Address
     reason: str
 
 
@@ -152,6 +172,8 @@ Fact = (
     | ChannelOpened
     | ChannelClosed
     | ChannelFailed
+    | Listening
+    | ListenFailed
     | StorageDone
     | StorageFailed
     | EventsTaken
@@ -182,7 +204,18 @@ class LeaveAddress(Struct, frozen=True, tag=True):
 
 
 class Listen(Struct, frozen=True, tag=True):
-    """Accept channels on this process's own endpoint."""
+    """Accept channels: on this process's own endpoint, or at SITE as the host of its site.
+
+    A Listen at SITE is answered by Listening or ListenFailed; the other one is not answered.
+    """
+
+    at: Address | None = None
+
+
+class StopListening(Struct, frozen=True, tag=True):
+    """Accept channels there no longer: the address is free. Channels that stand go on until they are closed."""
+
+    at: Address
 
 
 class OpenChannel(Struct, frozen=True, tag=True):
@@ -253,6 +286,7 @@ Effect = (
     | JoinAddress
     | LeaveAddress
     | Listen
+    | StopListening
     | OpenChannel
     | CloseChannel
     | SendFrame

@@ -17,6 +17,7 @@ from typing import cast
 from xxhash import xxh3_64_intdigest
 
 from unisono.engine import (
+    SITE,
     Address,
     Channel,
     ChannelClosed,
@@ -26,8 +27,10 @@ from unisono.engine import (
     Fact,
     FrameReceived,
     Listen,
+    ListenFailed,
     OpenChannel,
     SendFrame,
+    StopListening,
 )
 from unisono.errors import NetworkError
 from unisono.runtime.addresses import numeric, spell
@@ -50,7 +53,7 @@ PEER_TIMEOUT_MILLISECONDS = 15_000
 _INTRODUCTION = Layout("<4sBQH")
 _MAGIC, _VERSION = b"unis", 1
 
-ChannelEffect = Listen | OpenChannel | CloseChannel | SendFrame
+ChannelEffect = Listen | StopListening | OpenChannel | CloseChannel | SendFrame
 Give = Callable[[Fact], None]
 
 
@@ -87,11 +90,14 @@ class Channels:
             end = self._ends.get(effect.channel)
             if end is not None:
                 end.send(effect.data)
+        elif isinstance(effect, Listen | StopListening) and effect.at == SITE:
+            if isinstance(effect, Listen):
+                self._receive(ListenFailed(SITE, "not offered here yet"))
         elif isinstance(effect, Listen):
             self._spawn(self._listen())
         elif isinstance(effect, OpenChannel):
             self._opening[effect.channel] = self._spawn(self._open(effect.channel, effect.to))
-        else:
+        elif isinstance(effect, CloseChannel):
             self._close(effect.channel)
 
     async def stop(self) -> None:
