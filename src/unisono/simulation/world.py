@@ -158,6 +158,7 @@ class World:
             stream(self.seed, f"entropy/{machine.index}/{life}").randbytes,
             realm="simulation",
             clock_drift_limit=settings.clock_drift_limit,
+            site_timeout=settings.site_timeout,
         )
         machine.start(engine, self.run_name)
         self.join(machine, None)
