@@ -174,7 +174,7 @@ class Site:
         if isinstance(fact, Listening) and isinstance(self._phase, Taking):
             return self._become_host(now)
         if isinstance(fact, ListenFailed) and isinstance(self._phase, Taking):
-            return self._wait(now, listen=False)
+            return [Note(f"site: cannot host it: {fact.reason}"), *self._wait(now, listen=False)]
         return []
 
     # From phase to phase.
