@@ -53,7 +53,11 @@ Entropy = Callable[[int], bytes]
 
 
 class DatagramReceived(Struct, frozen=True, tag=True, gc=False):
-    """A datagram came from the network. `drops` counts what the socket threw away since the last one."""
+    """A datagram came from the network. `drops` counts what the socket threw away since the last one.
+
+    `hops` is the least scope with which it comes this far: 0 on one machine, 1 on one network. Only its sender knows
+    with which scope a multicast went: there `left` is what remained of it (see `hops_of`).
+    """
 
     source: Address
     destination: Address
@@ -61,6 +65,7 @@ class DatagramReceived(Struct, frozen=True, tag=True, gc=False):
     arrived: int
     drops: int
     data: bytes
+    left: int | None = None
 
 
 class FrameReceived(Struct, frozen=True, tag=True, gc=False):
@@ -163,6 +168,12 @@ class PacketReceived(Struct, frozen=True, tag=True, gc=False):
     arrived: int
     drops: int
     packet: Packet
+    left: int | None = None
+
+
+def hops_of(fact: DatagramReceived | PacketReceived, sent_scope: int) -> int:
+    """How far a datagram came that says of itself with which scope it was sent."""
+    return fact.hops if fact.left is None else max(0, sent_scope - fact.left)
 
 
 Command = Start | Join | Leave | Send

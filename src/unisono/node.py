@@ -172,7 +172,7 @@ class Node:
         name = self._numbers.get(packet.group)
         if name is None:
             return [Note(Refusal.UNKNOWN_GROUP)]
-        inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet)
+        inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet, fact.left)
         return self._handle_in(name, inside, now, wall)
 
     def _on_command(self, fact: Join | Leave | Send | EventsTaken, now: int, wall: int) -> list[Effect]:
