@@ -7,9 +7,10 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -39,11 +40,18 @@ on_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="name
 Make = Callable[[str], SiteAddress]
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """The path of a socket has a hundred characters or so, fewer than a test's own directory may take."""
+    with TemporaryDirectory(prefix="u-") as directory:
+        yield Path(directory) / "site"
+
+
 @pytest.fixture(params=[pytest.param("name", marks=on_linux), "file"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+def make(request: pytest.FixtureRequest, short_path: Path) -> Make:
     if request.param == "name":
         return NamedSocket
-    return lambda realm: SocketFile(realm, tmp_path / "site")
+    return lambda realm: SocketFile(realm, short_path)
 
 
 class Post:
@@ -141,9 +149,9 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("kind", [pytest.param("name", marks=on_linux), "file"])
-def test_a_killed_process_leaves_the_address_free(realm: str, kind: str, tmp_path: Path) -> None:
-    place = "name" if kind == "name" else str(tmp_path / "site")
-    site: SiteAddress = NamedSocket(realm) if kind == "name" else SocketFile(realm, tmp_path / "site")
+def test_a_killed_process_leaves_the_address_free(realm: str, kind: str, short_path: Path) -> None:
+    place = "name" if kind == "name" else str(short_path)
+    site: SiteAddress = NamedSocket(realm) if kind == "name" else SocketFile(realm, short_path)
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, realm, place],
         stdin=subprocess.PIPE,
