@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.simulation.worlds import scenario
-from unisono.engine import Engine
+from unisono.engine import Channel, ChannelClosed, Engine, Note
 from unisono.identity import ProcessId
 from unisono.node import Node
 from unisono.simulation.scenario import Fault, MemberPlan, Network, Scenario
@@ -163,8 +163,35 @@ def test_sites_are_apart_and_no_partition_divides_one() -> None:
     assert {tuple(alone) for now, alone in world.alone if now > 100 * MILLISECOND} == {()}
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_after_many_crashes_and_pauses_every_site_has_one_host(seed: int) -> None:
+    random = Random(seed)
+    faults = [
+        Fault(
+            kind=random.choice(("crash", "pause")),
+            at=random.randrange(10 * SECOND),
+            members=(random.randrange(6),),
+            lasts=random.randrange(1, 2 * SECOND),
+            restart=random.randrange(1, 2 * SECOND),
+        )
+        for _ in range(30)
+    ]
+    world = town(*faults, members=6, sites=2, seed=seed, duration=14 * SECOND, daemons=("p1",))
+    for _, hosts in world.seen:
+        for site in (0, 1):
+            assert sum(int(name[1:]) % 2 == site for name in hosts) <= 1
+    assert len({world.host_of(index) for index in (0, 2, 4)} - {None}) == 1
+    assert {world.host_of(index) for index in (1, 3, 5)} == {"p1"}
+    assert all(world.host_of(index) is not None for index in range(6))
+    assert len({name for _, hosts in world.seen for name in hosts}) > 2, "somebody took over"
+
+
 def test_a_node_without_a_site_uses_no_channel() -> None:
     drawn = scenario(members=2, sites=1, duration=SECOND, workloads=())
     world = World(drawn, keep_rows=False)
     world.run()
-    assert all(isinstance(machine.engine, Node) and machine.engine.site is None for machine in world.machines)
+    for machine in world.machines:
+        assert isinstance(machine.engine, Node)
+        assert machine.engine.site is None
+        closed = machine.engine.handle(ChannelClosed(Channel(1)), 0, 0)
+        assert closed == [Note("node: nobody here uses channels")]

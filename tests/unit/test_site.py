@@ -151,6 +151,14 @@ def test_a_member_whose_channel_ends_waits_a_little_and_listens_first(end: Chann
     assert site.handle(TimePassed(), due)[0] == [Listen(SITE)]
 
 
+def test_a_channel_that_ends_before_the_welcome_leaves_others_the_first_try() -> None:
+    site = new_site()
+    site.handle(Start(), 0)
+    site.handle(ChannelOpened(FIRST, SITE, False), 0)
+    assert site.handle(ChannelClosed(FIRST), 0) == ([], Change.NONE)
+    assert site.handle(TimePassed(), 10 * MILLISECOND)[0] == [Listen(SITE)]
+
+
 def test_a_silent_host_is_left_and_its_place_asked_for_while_the_member_is_alone() -> None:
     site = member()
     site.handle(FrameReceived(FIRST, write_site_frame(Heartbeat())), SECOND)
