@@ -24,6 +24,13 @@ Address = NewType("Address", str)
 Channel = NewType("Channel", int)
 """A reliable FIFO stream of frames: the opener chooses a positive number, accepted ones get negative numbers."""
 
+SITE = Address("site:control")
+"""The one address that all processes of a site share (000 1.2): a channel opened to it leads to the site's host.
+
+Who listens there is the host, and only one living process of a site and realm can. No fault of the network cuts what
+stays inside a site; the address is free again when the host ends, however it ends.
+"""
+
 _MULTICAST = "multicast:"
 
 
@@ -47,7 +54,11 @@ Entropy = Callable[[int], bytes]
 
 
 class DatagramReceived(Struct, frozen=True, tag=True, gc=False):
-    """A datagram came from the network. `drops` counts what the socket threw away since the last one."""
+    """A datagram came from the network. `drops` counts what the socket threw away since the last one.
+
+    `hops` is the least scope with which it comes this far: 0 on one machine, 1 on one network. Only its sender knows
+    with which scope a multicast went: there `left` is what remained of it (see `hops_of`).
+    """
 
     source: Address
     destination: Address
@@ -55,6 +66,7 @@ class DatagramReceived(Struct, frozen=True, tag=True, gc=False):
     arrived: int
     drops: int
     data: bytes
+    left: int | None = None
 
 
 class FrameReceived(Struct, frozen=True, tag=True, gc=False):
@@ -65,7 +77,7 @@ class FrameReceived(Struct, frozen=True, tag=True, gc=False):
 
 
 class ChannelOpened(Struct, frozen=True, tag=True):
-    """A channel stands; `accepted` when the peer opened it."""
+    """A channel stands; `accepted` when the peer opened it. Inside a site the peer is SITE, at both ends."""
 
     channel: Channel
     peer: Address
@@ -82,6 +94,19 @@ class ChannelFailed(Struct, frozen=True, tag=True):
     """A channel broke or could not be opened; frames under way may be lost."""
 
     channel: Channel
+    reason: str
+
+
+class Listening(Struct, frozen=True, tag=True):
+    """This process listens at an address that only one can have."""
+
+    at: Address
+
+
+class ListenFailed(Struct, frozen=True, tag=True):
+    """This process cannot listen at an address: somebody else does, or the system does not let it."""
+
+    at: Address
     reason: str
 
 
@@ -179,6 +204,12 @@ class PacketReceived(Struct, frozen=True, tag=True, gc=False):
     arrived: int
     drops: int
     packet: Packet
+    left: int | None = None
+
+
+def hops_of(fact: DatagramReceived | PacketReceived, sent_scope: int) -> int:
+    """How far a datagram came that says of itself with which scope it was sent."""
+    return fact.hops if fact.left is None else max(0, sent_scope - fact.left)
 
 
 Command = Start | Join | Leave | Send | ChangeService | Recover | SendersAgreed
@@ -188,6 +219,8 @@ Fact = (
     | ChannelOpened
     | ChannelClosed
     | ChannelFailed
+    | Listening
+    | ListenFailed
     | StorageDone
     | StorageFailed
     | EventsTaken
@@ -218,7 +251,18 @@ class LeaveAddress(Struct, frozen=True, tag=True):
 
 
 class Listen(Struct, frozen=True, tag=True):
-    """Accept channels on this process's own endpoint."""
+    """Accept channels: on this process's own endpoint, or at SITE as the host of its site.
+
+    A Listen at SITE is answered by Listening or ListenFailed; the other one is not answered.
+    """
+
+    at: Address | None = None
+
+
+class StopListening(Struct, frozen=True, tag=True):
+    """Accept channels there no longer: the address is free. Channels that stand go on until they are closed."""
+
+    at: Address
 
 
 class OpenChannel(Struct, frozen=True, tag=True):
@@ -289,6 +333,7 @@ Effect = (
     | JoinAddress
     | LeaveAddress
     | Listen
+    | StopListening
     | OpenChannel
     | CloseChannel
     | SendFrame

@@ -93,4 +93,27 @@ class Left(Struct, frozen=True):
     """This process is out of the group; no event follows."""
 
 
-Event = Message | View | LeftBehind | SourceUnavailable | Gap | Unrecovered | SendAccepted | SendRefused | Left
+class SiteChanged(Struct, frozen=True):
+    """Who speaks for this process in its site, or nobody (`host` is None); `guests` are those it speaks for itself.
+
+    It belongs to the process and not to a group: no group gives it to its application.
+    """
+
+    host: ProcessId | None
+    hosting: bool
+    of_daemon: bool
+    guests: tuple[ProcessId, ...]
+
+
+Event = (
+    Message
+    | View
+    | LeftBehind
+    | SourceUnavailable
+    | Gap
+    | Unrecovered
+    | SendAccepted
+    | SendRefused
+    | Left
+    | SiteChanged
+)

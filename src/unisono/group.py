@@ -303,6 +303,7 @@ def join(
         "trace": None if trace is None else os.fspath(trace),
         "storage": None if storage is None else os.fspath(storage),
         "clock_drift_limit": chosen.clock_drift_limit,
+        "site_timeout": chosen.site_timeout,
     }
     return Group(group, Lease(options), chosen, protocol)
 

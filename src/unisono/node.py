@@ -12,14 +12,20 @@ from unisono.clock import LamportClock
 from unisono.engine import (
     AppendLog,
     ChangeService,
+    ChannelClosed,
+    ChannelFailed,
+    ChannelOpened,
     DatagramReceived,
     Deliver,
     Effect,
     Entropy,
     EventsTaken,
     Fact,
+    FrameReceived,
     Join,
     Leave,
+    ListenFailed,
+    Listening,
     Note,
     PacketReceived,
     Randomness,
@@ -34,20 +40,24 @@ from unisono.engine import (
     SyncLog,
     TimePassed,
 )
-from unisono.events import SendRefused
+from unisono.events import SendRefused, SiteChanged
 from unisono.identity import ProcessId, new_incarnation
 from unisono.intergroup import Context, IntergroupEngine, Resumption
 from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
 from unisono.settings import Settings
+from unisono.site import Change, Site
 from unisono.trace.schema import GaugeRow, MembershipRow
 from unisono.wire.layout import group_number
 from unisono.wire.reading import read_datagram
 from unisono.wire.refusals import Refusal
 
 INCARNATION_LOG = "incarnation"
+NO_GROUP = ""
+"""Where events go that belong to the process; no group has this name."""
 WAITING_LIMIT = 10_000
 """Commands that may wait while a process starts."""
 _READ, _APPEND, _SYNC = 1, 2, 3
+_OF_CHANNELS = (FrameReceived, ChannelOpened, ChannelClosed, ChannelFailed, Listening, ListenFailed)
 
 GroupCommand = Join | Leave | Send | EventsTaken | ChangeService | Recover | SendersAgreed
 
@@ -66,6 +76,7 @@ class Node:
 
     __slots__ = (
         "_clock",
+        "_daemon",
         "_entropy",
         "_groups",
         "_keys",
@@ -79,7 +90,11 @@ class Node:
         "_randomness",
         "_realm",
         "_seal",
+        "_site",
+        "_site_timeout",
+        "_site_told",
         "_waiting",
+        "_with_site",
     )
 
     def __init__(
@@ -91,6 +106,9 @@ class Node:
         clock_drift_limit: int = Settings().clock_drift_limit,
         seal: Seal | None = None,
         keys: KeyAgreement | None = None,
+        site: bool = False,
+        daemon: bool = False,
+        site_timeout: int = Settings().site_timeout,
     ) -> None:
         self._name = name
         self._randomness = randomness
@@ -107,14 +125,26 @@ class Node:
         self._numbers: dict[int, str] = {}
         self._left: dict[str, Resumption] = {}
         self._waiting: list[Fact] = []
+        self._with_site = site or daemon
+        self._daemon = daemon
+        self._site_timeout = site_timeout
+        self._site: Site | None = None
+        self._site_told: SiteChanged | None = None
 
     @property
     def process(self) -> ProcessId | None:
         """Who this is, once it is known."""
         return self._process
 
+    @property
+    def site(self) -> Site | None:
+        """This process's part in its site: there is one once it runs, where it was asked for."""
+        return self._site
+
     def deadline(self) -> int | None:
         deadlines = [due for engine in self._groups.values() if (due := engine.deadline()) is not None]
+        if self._site is not None and (due := self._site.deadline()) is not None:
+            deadlines.append(due)
         return min(deadlines, default=None)
 
     def handle(self, fact: Fact, now: int, wall: int) -> list[Effect]:
@@ -126,6 +156,8 @@ class Node:
                 due = engine.deadline()
                 if due is not None and due <= now:
                     effects += self._handle_in(name, fact, now, wall)
+            if self._site is not None:
+                effects += self._handle_in_site(self._site, fact, now)
             return effects
         if isinstance(fact, Start):
             self._phase = Phase.READING
@@ -134,6 +166,8 @@ class Node:
             return self._on_storage(fact, now, wall)
         if isinstance(fact, Join | Leave | Send | EventsTaken | ChangeService | Recover | SendersAgreed):
             return self._on_command(fact, now, wall)
+        if self._site is not None and isinstance(fact, _OF_CHANNELS):
+            return self._handle_in_site(self._site, fact, now)
         return [Note("node: nobody here uses channels")]
 
     def _on_datagram(self, fact: DatagramReceived, now: int, wall: int) -> list[Effect]:
@@ -143,7 +177,7 @@ class Node:
         name = self._numbers.get(packet.group)
         if name is None:
             return [Note(Refusal.UNKNOWN_GROUP)]
-        inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet)
+        inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet, fact.left)
         return self._handle_in(name, inside, now, wall)
 
     def _on_command(self, fact: GroupCommand, now: int, wall: int) -> list[Effect]:
@@ -187,6 +221,16 @@ class Node:
             del self._groups[name], self._numbers[group_number(self._realm, name)]
         return effects
 
+    def _handle_in_site(self, site: Site, fact: Fact, now: int) -> list[Effect]:
+        """Let the site handle a fact; tell the application who speaks for this process when that has changed."""
+        effects, changes = site.handle(fact, now)
+        if changes & (Change.STANDING | Change.MEMBERS):
+            changed = SiteChanged(site.host, site.hosting, site.of_daemon, tuple(site.guests))
+            if changed != self._site_told:
+                self._site_told = changed
+                effects.append(Deliver(NO_GROUP, "", 0, (changed,)))
+        return effects
+
     def _on_storage(self, fact: StorageDone | StorageFailed, now: int, wall: int) -> list[Effect]:
         """Read the last incarnation, choose the next, write it down; a disk that fails does not stop the process."""
         if isinstance(fact, StorageFailed):
@@ -213,6 +257,9 @@ class Node:
         name, incarnation = self._process
         effects: list[Effect] = [Record(MembershipRow(kind="START", process=name, incarnation=incarnation))]
         effects += [Record(GaugeRow(kind="MARK", name=mark, value=1)) for mark in self._marks]
+        if self._with_site:
+            self._site = Site(self._process, self._randomness, self._site_timeout, self._daemon)
+            effects += self._handle_in_site(self._site, Start(), now)
         waiting, self._waiting = self._waiting, []
         for fact in waiting:
             effects += self.handle(fact, now, wall)

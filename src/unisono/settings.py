@@ -204,6 +204,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             extra=_DURATION,
         ),
     ] = 2 * 86400 * SECOND
+    site_timeout: Annotated[
+        int,
+        Meta(
+            ge=100 * MILLISECOND,
+            le=3600 * SECOND,
+            description="A process whose site's host is silent for this long tries to take its place.",
+            extra=_DURATION,
+        ),
+    ] = 2 * SECOND
     gauge_interval: Annotated[
         int,
         Meta(

@@ -42,11 +42,12 @@ class Recording:
         return getattr(self.engine, name)
 
 
-def record_nodes(drawn: Scenario) -> list[Recording]:
+def record_nodes(drawn: Scenario, site: bool = False, daemon: str = "") -> list[Recording]:
     recordings: list[Recording] = []
 
     def node(name: str, randomness: Random, entropy: Callable[[int], bytes], **rest: Any) -> Engine:
         seeds = copy.deepcopy(randomness), copy.deepcopy(entropy)
+        rest |= {"site": site, "daemon": name == daemon}
         recordings.append(Recording(lambda: Node(name, *copy.deepcopy(seeds), **rest)))
         return recordings[-1]
 
@@ -92,6 +93,18 @@ COURIER_SCENARIO = scenario(
     ),
 )
 
+SITE_SCENARIO = scenario(
+    members=4,
+    sites=1,
+    duration=8 * SECOND,
+    faults=(
+        Fault(kind="crash", at=SECOND, members=(0,), restart=2 * SECOND),
+        Fault(kind="crash", at=2 * SECOND, members=(3,), restart=3 * SECOND),
+        Fault(kind="pause", at=4 * SECOND, members=(1, 2), lasts=SECOND),
+    ),
+    site_timeout=500 * MILLISECOND,
+)
+
 CHURN = scenario(
     faults=(
         Fault(kind="leave", at=SECOND, members=(0,)),
@@ -102,10 +115,14 @@ CHURN = scenario(
 )
 
 
-@pytest.mark.parametrize("engine", ["node", "intergroup", "courier"])
+@pytest.mark.parametrize("engine", ["node", "intergroup", "courier", "site"])
 def test_a_replay_gives_the_same_effects(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine == "courier":
         recordings = record_couriers(COURIER_SCENARIO)
+    elif engine == "site":
+        recordings = record_nodes(SITE_SCENARIO, site=True, daemon="p3")
+        seen = {type(fact).__name__ for recording in recordings for fact, *_ in recording.steps}
+        assert {"Listening", "ListenFailed", "ChannelOpened", "FrameReceived", "ChannelFailed"} <= seen
     else:
         scenarios = [CHURN, *(situation(name, 3) for name in ("loss", "fragments", "stopped reader", "cut off"))]
         record = record_nodes if engine == "node" else lambda drawn: record_groups(drawn, monkeypatch)

@@ -20,6 +20,7 @@ def scenario(
     network: Network = LAN,
     workloads: tuple[Workload, ...] = (Workload(group="g", rate=20.0, size=(20, 300)),),
     faults: tuple[Fault, ...] = (),
+    sites: int | None = None,
     **options: Any,
 ) -> Scenario:
     """A drawn scenario with the given parts; keyword options are settings."""
@@ -32,6 +33,7 @@ def scenario(
         network=network,
         workloads=workloads,
         faults=faults,
+        sites=sites,
         options=options,
     )
 

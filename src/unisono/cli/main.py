@@ -10,6 +10,7 @@ import typer
 
 from unisono.cli.audit import audit
 from unisono.cli.chat import chat
+from unisono.cli.control import control
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
 from unisono.cli.report import report
@@ -49,6 +50,7 @@ def _unisono(
 
 app.command()(simulate)
 app.command()(chat)
+app.command()(control)
 app.command()(doctor)
 app.command()(audit)
 app.command()(report)

@@ -1,4 +1,4 @@
-"""Channels over TCP: frames arrive whole, once and in order, or the channel fails.
+"""Channels over TCP, or over local sockets inside a site: frames arrive whole, once and in order, or the channel fails.
 
 Both ends introduce themselves with a first frame (realm and port of their endpoint); a channel stands when the other's
 introduction has come. A stranger, a damaged frame or an end in mid-frame is a failure, never a frame.
@@ -12,11 +12,11 @@ import logging
 import socket
 from collections.abc import Callable, Coroutine
 from struct import Struct as Layout
-from typing import cast
 
 from xxhash import xxh3_64_intdigest
 
 from unisono.engine import (
+    SITE,
     Address,
     Channel,
     ChannelClosed,
@@ -26,38 +26,38 @@ from unisono.engine import (
     Fact,
     FrameReceived,
     Listen,
+    ListenFailed,
+    Listening,
     OpenChannel,
     SendFrame,
+    StopListening,
 )
 from unisono.errors import NetworkError
 from unisono.runtime.addresses import numeric, spell
+from unisono.runtime.channel_end import End
+from unisono.runtime.site_address import SiteAddress, is_own, site_address
 from unisono.runtime.sockets import Count
-from unisono.wire.frames import FRAME_LIMIT_BYTES, FRAME_OVERHEAD_BYTES, LENGTH_BYTES, frame, read_frames
+from unisono.wire.frames import frame
 
 _LOG = logging.getLogger(__name__)
 
 ACCEPTED_LIMIT = 1024
 """Channels that others may hold open to this process."""
-INTRODUCTION_SECONDS = 10.0
-"""An end that has not introduced itself by then is closed."""
 CONNECT_SECONDS = 15.0
-LINGER_SECONDS = 15.0
-"""How long a closed channel waits for its peer to close too."""
-UNSENT_LIMIT_BYTES = 2 * FRAME_LIMIT_BYTES
-"""What may wait for a peer that does not read; beyond it the channel fails."""
-PEER_TIMEOUT_MILLISECONDS = 15_000
+ACCEPT_PAUSE_SECONDS = 1.0
+"""How long to wait when the system has no more room for connections."""
 
 _INTRODUCTION = Layout("<4sBQH")
 _MAGIC, _VERSION = b"unis", 1
 
-ChannelEffect = Listen | OpenChannel | CloseChannel | SendFrame
+ChannelEffect = Listen | StopListening | OpenChannel | CloseChannel | SendFrame
 Give = Callable[[Fact], None]
 
 
 class Channels:
-    """All channels of one process, on the TCP socket of its endpoint."""
+    """All channels of one process: on the TCP socket of its endpoint, and at the address of its site."""
 
-    def __init__(self, realm: str, sock: socket.socket) -> None:
+    def __init__(self, realm: str, sock: socket.socket, site: SiteAddress | None = None) -> None:
         self._socket = sock
         self._host = str(sock.getsockname()[0])
         self._realm = xxh3_64_intdigest(f"channel\0{realm}".encode())
@@ -66,6 +66,8 @@ class Channels:
         self._ends: dict[Channel, End] = {}
         self._opening: dict[Channel, asyncio.Task[None]] = {}
         self._strangers: set[End] = set()
+        self._site = site or site_address(realm)
+        self._at_site: socket.socket | None = None
         self._server: asyncio.AbstractServer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._accepted = 0
@@ -88,7 +90,13 @@ class Channels:
             if end is not None:
                 end.send(effect.data)
         elif isinstance(effect, Listen):
-            self._spawn(self._listen())
+            if effect.at == SITE:
+                self._listen_at_site()
+            else:
+                self._spawn(self._listen())
+        elif isinstance(effect, StopListening):
+            assert effect.at == SITE, "a process listens on its own endpoint as long as it lives"
+            self._leave_site()
         elif isinstance(effect, OpenChannel):
             self._opening[effect.channel] = self._spawn(self._open(effect.channel, effect.to))
         else:
@@ -99,6 +107,7 @@ class Channels:
         self._closed = True
         if self._server is not None:
             self._server.close()
+        self._leave_site()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -132,15 +141,66 @@ class Channels:
             _LOG.error("cannot accept channels: %s", error)
             self.count(f"channel: cannot listen: {error.strerror}")
 
-    async def _open(self, channel: Channel, to: Address) -> None:
+    def _listen_at_site(self) -> None:
         assert self._loop is not None, "channels are used after they started"
-        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        if self._at_site is None:
+            try:
+                self._at_site = self._site.listen()
+            except OSError as error:
+                self._receive(ListenFailed(SITE, error.strerror or str(error)))
+                return
+            self._loop.add_reader(self._at_site.fileno(), self._accept_at_site)
+        self._receive(Listening(SITE))
+
+    def _leave_site(self) -> None:
+        """Free the address, and turn away who has not introduced itself there."""
+        if self._at_site is None:
+            return
+        assert self._loop is not None, "channels are used after they started"
+        self._loop.remove_reader(self._at_site.fileno())
+        self._site.release(self._at_site)
+        self._at_site = None
+        for end in [end for end in self._strangers if end.inside and end.channel is None]:
+            end.abort()
+
+    def _accept_at_site(self) -> None:
+        assert self._loop is not None, "channels are used after they started"
+        while self._at_site is not None:
+            try:
+                sock, _ = self._at_site.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                self.count(f"channel: cannot accept: {error.strerror}")
+                self._loop.remove_reader(self._at_site.fileno())
+                self._loop.call_later(ACCEPT_PAUSE_SECONDS, self._accept_again, self._at_site)
+                return
+            sock.setblocking(False)
+            self._spawn(self._take_in(sock))
+
+    def _accept_again(self, listener: socket.socket) -> None:
+        if self._at_site is listener:
+            assert self._loop is not None, "channels are used after they started"
+            self._loop.add_reader(listener.fileno(), self._accept_at_site)
+
+    async def _take_in(self, sock: socket.socket) -> None:
+        assert self._loop is not None, "channels are used after they started"
         try:
-            host, port, *_ = numeric(to, family)
+            if is_own(sock):
+                await self._loop.connect_accepted_socket(lambda: End(self, None, inside=True), sock)
+            else:
+                self.count("channel: another user")
+                sock.close()
+        except BaseException as error:
+            sock.close()
+            if not isinstance(error, OSError):
+                raise
+            self.count(f"channel: cannot accept: {error.strerror}")
+
+    async def _open(self, channel: Channel, to: Address) -> None:
+        try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                await self._loop.create_connection(
-                    lambda: End(self, channel), host, port, family=family, local_addr=(self._host, 0)
-                )
+                await (self._connect_to_host(channel) if to == SITE else self._connect(channel, to))
         except NetworkError as error:
             self._fail_to_open(channel, str(error))
         except TimeoutError:
@@ -149,6 +209,23 @@ class Channels:
             self._fail_to_open(channel, error.strerror or str(error))
         finally:
             self._opening.pop(channel, None)
+
+    async def _connect(self, channel: Channel, to: Address) -> None:
+        assert self._loop is not None, "channels are used after they started"
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        host, port, *_ = numeric(to, family)
+        await self._loop.create_connection(
+            lambda: End(self, channel), host, port, family=family, local_addr=(self._host, 0)
+        )
+
+    async def _connect_to_host(self, channel: Channel) -> None:
+        assert self._loop is not None, "channels are used after they started"
+        sock = self._site.connect()
+        try:
+            await self._loop.create_unix_connection(lambda: End(self, channel, inside=True), sock=sock)
+        except BaseException:
+            sock.close()
+            raise
 
     def _fail_to_open(self, channel: Channel, reason: str) -> None:
         if not self._closed:
@@ -189,7 +266,8 @@ class Channels:
             self._accepted += 1
             end.channel = Channel(-self._accepted)
         self._ends[end.channel] = end
-        self._receive(ChannelOpened(end.channel, spell((host, port)), accepted))
+        peer = SITE if end.inside else spell((host, port))
+        self._receive(ChannelOpened(end.channel, peer, accepted))
         return True
 
     def received(self, end: End, data: bytes) -> None:
@@ -207,108 +285,3 @@ class Channels:
                 self._receive(ChannelFailed(channel, reason or "refused"))
             return
         self._receive(ChannelClosed(channel) if reason is None else ChannelFailed(channel, reason))
-
-
-class End(asyncio.Protocol):
-    """One TCP connection; `channel` is None until an accepted one has introduced itself."""
-
-    def __init__(self, channels: Channels, channel: Channel | None) -> None:
-        self._channels = channels
-        self._transport: asyncio.Transport | None = None
-        self._host = ""
-        self._data = bytearray()
-        self._timer: asyncio.TimerHandle | None = None
-        self._reason: str | None = None
-        self.channel = channel
-        self.stands = False
-        self.finished = False
-        self.gone = asyncio.Event()
-
-    def send(self, data: bytes) -> None:
-        assert self._transport is not None, "frames are sent when the channel stands"
-        if self._transport.get_write_buffer_size() > UNSENT_LIMIT_BYTES:
-            self._fail("the peer does not read")
-            return
-        self._transport.write(frame(data))
-
-    def finish(self) -> None:
-        """Close after what was sent.
-
-        Only this direction, and what still comes is thrown away: closing both with something unread would make the
-        system reset the connection, and the peer lose what is on its way.
-        """
-        self.finished = True
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write_eof()
-            self._rearm(LINGER_SECONDS, "the peer does not close")
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        sock = transport.get_extra_info("socket")
-        self._host = str(transport.get_extra_info("peername")[0])
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, PEER_TIMEOUT_MILLISECONDS)
-        if not self._channels.connected(self):
-            self._transport.abort()
-            return
-        self._transport.write(self._channels.introduction)
-        self._rearm(INTRODUCTION_SECONDS, "no introduction came")
-
-    def data_received(self, data: bytes) -> None:
-        if self.finished:
-            return
-        self._data += data
-        if not self.stands and self._too_long():
-            self._fail("not a channel of this kind")
-            return
-        frames = read_frames(self._data)
-        for payload in frames:
-            if self.stands:
-                self._channels.received(self, payload)
-            elif self._channels.introduced(self, self._host, payload):
-                self._stand()
-            else:
-                self._fail("a stranger")
-                return
-        assert frames.ending is not None, "every frame was taken"
-        if frames.ending.why == "damaged":
-            self._fail("a damaged frame")
-            return
-        del self._data[: frames.ending.whole_bytes]
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self.gone.set()
-        reason = self._reason
-        if reason is None and error is not None:
-            reason = getattr(error, "strerror", None) or str(error) or "broken"
-        if reason is None and self._data:
-            reason = "closed in the middle of a frame"
-        self._channels.ended(self, reason)
-
-    def _rearm(self, seconds: float, reason: str) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._fail, reason)
-
-    def _stand(self) -> None:
-        self.stands = True
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _too_long(self) -> bool:
-        """Before it stands, the other end sends one short frame."""
-        length = int.from_bytes(self._data[:LENGTH_BYTES], "little")
-        return len(self._data) >= LENGTH_BYTES and length + FRAME_OVERHEAD_BYTES > 256
-
-    def _fail(self, reason: str) -> None:
-        self._reason = self._reason or reason
-        self._data.clear()
-        self.abort()

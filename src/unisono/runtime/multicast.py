@@ -16,6 +16,7 @@ from unisono.errors import NetworkError
 from unisono.runtime.addresses import AddressBook, SocketAddress, multicast_host, realm_port, spell
 from unisono.runtime.interfaces import Interface
 from unisono.runtime.sockets import (
+    UNICAST_TTL,
     Count,
     DatagramSocket,
     Receive,
@@ -76,7 +77,7 @@ class Multicast:
         if address not in self._groups:
             host = multicast_host(self._realm, address, self._interface.family)
             sock = open_multicast(self._interface, host, self._port)
-            self._groups[address] = self._listen(sock, address)
+            self._groups[address] = self._listen(sock, address, sent_with=None)
             _LOG.debug("%s is %s", address, host)
 
     def leave(self, address: Address) -> None:
@@ -93,10 +94,10 @@ class Multicast:
         self._socket.close()
         self.channel_socket.close()
 
-    def _listen(self, sock: socket.socket, destination: Address) -> DatagramSocket:
+    def _listen(self, sock: socket.socket, destination: Address, sent_with: int | None = UNICAST_TTL) -> DatagramSocket:
         assert self._loop is not None, "a transport listens after it started"
         return DatagramSocket(
-            sock, destination, self._own, self._book, self._loop, self._receive, self._count, self._buffer
+            sock, destination, self._own, self._book, self._loop, self._receive, self._count, self._buffer, sent_with
         )
 
     def _target(self, to: Address) -> SocketAddress:

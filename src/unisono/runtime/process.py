@@ -9,16 +9,16 @@ import os
 import random
 import socket
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from unisono.engine import Address, Deliver, Fact, Join, Leave, multicast_address
 from unisono.errors import GroupError, NetworkError, SettingError, UnisonoError
-from unisono.events import Event, Left
+from unisono.events import Event, Left, SiteChanged
 from unisono.identity import ProcessId, why_bad_name
-from unisono.node import Node
+from unisono.node import NO_GROUP, Node
 from unisono.runtime.addresses import split
 from unisono.runtime.channels import Channels
 from unisono.runtime.driver import Driver
@@ -54,7 +54,7 @@ class Process:
 
     `name` stays the same over restarts where there is one: the process then keeps its logs in a directory (`storage`,
     by default the user's state directory). Without a name it gets one of its own and keeps nothing. `trace` is a
-    directory for the trace.
+    directory for the trace. With `site` it takes part in the site of this machine; a `daemon` hosts it.
     """
 
     def __init__(
@@ -69,6 +69,9 @@ class Process:
         trace: str | os.PathLike[str] | None = None,
         storage: str | os.PathLike[str] | Literal["memory"] | None = None,
         clock_drift_limit: int = Settings().clock_drift_limit,
+        site: bool = False,
+        daemon: bool = False,
+        site_timeout: int = Settings().site_timeout,
     ) -> None:
         self.name = name if name is not None else own_name()
         self.realm = realm_name(realm)
@@ -87,6 +90,10 @@ class Process:
         self._trace = None if trace is None else Path(trace)
         self._storage = storage if storage is not None else ("memory" if name is None else None)
         self._clock_drift_limit = clock_drift_limit
+        self._with_site = site
+        self._daemon = daemon
+        self._site_timeout = site_timeout
+        self._on_site: Callable[[SiteChanged | UnisonoError], None] = lambda change: None
         self._members: dict[str, Member] = {}
         self._leaving: dict[str, asyncio.Future[None]] = {}
         self._driver: Driver | None = None
@@ -123,6 +130,10 @@ class Process:
     @property
     def groups(self) -> list[str]:
         return list(self._members)
+
+    def watch_site(self, tell: Callable[[SiteChanged | UnisonoError], None]) -> None:
+        """Be told who speaks for this process whenever that changes, and at last why the process failed, if it does."""
+        self._on_site = tell
 
     async def start(self) -> None:
         """Open the sockets; a second call changes nothing."""
@@ -188,6 +199,11 @@ class Process:
     # What the driver reports.
 
     def deliver(self, effect: Deliver) -> None:
+        if effect.group == NO_GROUP:
+            for event in effect.events:
+                if isinstance(event, SiteChanged):
+                    self._on_site(event)
+            return
         member = self._members.get(effect.group)
         if member is not None:
             member.on_events(effect.events)
@@ -206,6 +222,7 @@ class Process:
         for leaving in self._leaving.values():
             leaving.set_result(None)
         self._leaving.clear()
+        self._on_site(self._failure)
 
     async def _start(self) -> None:
         storage = self._open_storage()
@@ -220,6 +237,9 @@ class Process:
             os.urandom,
             realm=self.realm,
             clock_drift_limit=self._clock_drift_limit,
+            site=self._with_site,
+            daemon=self._daemon,
+            site_timeout=self._site_timeout,
         )
         tracer = None if self._trace is None else Tracer(self._trace, self.name)
         channels = Channels(self.realm, transport.channel_socket)

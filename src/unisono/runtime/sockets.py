@@ -17,7 +17,7 @@ from time import monotonic_ns
 from unisono.engine import Address, DatagramReceived
 from unisono.errors import NetworkError
 from unisono.runtime.addresses import AddressBook, SocketAddress
-from unisono.runtime.interfaces import Interface
+from unisono.runtime.interfaces import Interface, is_loopback
 
 Receive = Callable[[list[DatagramReceived]], None]
 """Takes the datagrams that one call of a socket brought, in order."""
@@ -36,7 +36,11 @@ _SO_MEMINFO, _DROPS, _MEMINFO = 55, 8, struct.Struct("9I")
 _ROOM = 1 << 16
 _UDP_SEGMENT, _UDP_GRO = 103, 104
 _SEGMENT, _SEGMENT_READ = struct.Struct("@H"), struct.Struct("@i")
-_EXTRA_ROOM = socket.CMSG_SPACE(_SEGMENT_READ.size)
+_EXTRA_ROOM = 2 * socket.CMSG_SPACE(_SEGMENT_READ.size)
+UNICAST_TTL = 64
+"""With which every unicast leaves, so that its receiver can count the hops it took."""
+_IP_RECVTTL_LINUX = 12
+_TTLS = ((socket.IPPROTO_IP, socket.IP_TTL), (socket.IPPROTO_IPV6, socket.IPV6_HOPLIMIT))
 _RUN_LIMIT, _RUN_LIMIT_BYTES = 64, 65_000
 """How many datagrams of one size go to the system in one call."""
 
@@ -49,10 +53,12 @@ class DatagramSocket:
         "_count",
         "_destination",
         "_drops",
+        "_host",
         "_in_runs",
         "_loop",
         "_own",
         "_receive",
+        "_sent_with",
         "_socket",
         "_view",
         "_waiting",
@@ -69,10 +75,14 @@ class DatagramSocket:
         receive: Receive,
         count: Count,
         buffer: bytearray | None = None,
+        sent_with: int | None = UNICAST_TTL,
     ) -> None:
+        """`sent_with` is the TTL of all that comes here, None where each sender chooses its own."""
         self._socket = sock
         self._destination = destination
         self._own = own
+        self._host = own[0]
+        self._sent_with = sent_with
         self._book = book
         self._loop = loop
         self._receive = receive
@@ -82,6 +92,8 @@ class DatagramSocket:
         self._waiting: deque[tuple[bytes, SocketAddress]] = deque()
         self._waiting_bytes = 0
         self._in_runs = runs_work(sock)
+        if not is_loopback(own[0]):  # nothing comes there from another machine
+            ask_ttl(sock)
         loop.add_reader(sock.fileno(), self._drain)
 
     def send_all(self, datagrams: Sequence[bytes], to: SocketAddress) -> None:
@@ -168,15 +180,36 @@ class DatagramSocket:
                 break
             if source == own:
                 continue
-            step = _segment_size(extra) if extra else 0
+            step, hops, left = self._read_extra(extra, source[0]) if extra else (0, 0, None)
             for start in range(0, size, step) if 0 < step < size else (0,):
                 data = bytes(view[start : min(start + step, size) if step else size])
-                batch.append(DatagramReceived(spell(source), destination, 0, now, drops, data))
+                batch.append(DatagramReceived(spell(source), destination, hops, now, drops, data, left))
                 drops = 0
         if drops:
             self._drops -= drops  # said with the next datagram
         if batch:
             self._receive(batch)
+
+    def _read_extra(self, extra: list[tuple[int, int, bytes]], host: str) -> tuple[int, int, int | None]:
+        """The size of the datagrams in a run, how many hops they took, and what is left of a TTL that others chose.
+
+        A router takes one off, the first network takes none: so a TTL of 1 stays on it, and one more hop is counted
+        than was taken off. What comes from this machine took none, however it was sent.
+        """
+        step, ttl = 0, None
+        for level, kind, data in extra:
+            if len(data) < _SEGMENT_READ.size:
+                continue
+            value = int(_SEGMENT_READ.unpack_from(data)[0])
+            if level == socket.IPPROTO_UDP and kind == _UDP_GRO:
+                step = value
+            elif (level, kind) in _TTLS:
+                ttl = value
+        if ttl is None or host == self._host:
+            return step, 0, None
+        if self._sent_with is None:
+            return step, 0, ttl - 1
+        return step, max(0, self._sent_with - ttl) + 1, None
 
     def _new_drops(self) -> int:
         """What the system threw away since the last call, where it says so."""
@@ -219,12 +252,13 @@ def _run_end(datagrams: Sequence[bytes], start: int) -> int:
     return end + 1 if end < most and 0 < len(datagrams[end]) < size else end
 
 
-def _segment_size(extra: list[tuple[int, int, bytes]]) -> int:
-    """The size of the datagrams in a run that the system gave in one piece."""
-    for level, kind, data in extra:
-        if level == socket.IPPROTO_UDP and kind == _UDP_GRO and len(data) >= _SEGMENT_READ.size:
-            return int(_SEGMENT_READ.unpack_from(data)[0])
-    return 0
+def ask_ttl(sock: socket.socket) -> None:
+    """Let the system say with every datagram what is left of its TTL; where it cannot, all peers count as near."""
+    with contextlib.suppress(OSError):
+        if sock.family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVHOPLIMIT, 1)
+        elif sys.platform.startswith("linux"):
+            sock.setsockopt(socket.IPPROTO_IP, _IP_RECVTTL_LINUX, 1)
 
 
 def open_endpoint(interface: Interface, port: int) -> tuple[socket.socket, socket.socket]:
@@ -237,6 +271,10 @@ def open_endpoint(interface: Interface, port: int) -> tuple[socket.socket, socke
             datagrams.setblocking(False)
             channels.setblocking(False)
             channels.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if interface.family == socket.AF_INET6:
+                datagrams.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, UNICAST_TTL)
+            else:
+                datagrams.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, UNICAST_TTL)
             datagrams.bind((interface.host, port))
             channels.bind((interface.host, datagrams.getsockname()[1]))
             ask_buffers(datagrams)

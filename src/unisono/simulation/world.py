@@ -14,8 +14,8 @@ from time import perf_counter
 from typing import Literal
 
 from unisono.engine import (
+    SITE,
     Address,
-    CloseChannel,
     Engine,
     Fact,
     Join,
@@ -24,6 +24,7 @@ from unisono.engine import (
     OpenChannel,
     SendDatagram,
     SendFrame,
+    StopListening,
     is_multicast,
 )
 from unisono.node import Node
@@ -32,7 +33,7 @@ from unisono.settings import Settings
 from unisono.simulation.application import Sender
 from unisono.simulation.channels import Channels
 from unisono.simulation.disk import Disk
-from unisono.simulation.machine import Machine
+from unisono.simulation.machine import ChannelEffect, Machine
 from unisono.simulation.network import Arrival, Network
 from unisono.simulation.outcome import Outcome, verdicts
 from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario
@@ -78,7 +79,7 @@ class World:
         self.network = Network(scenario.network, scenario.members, sites, self.seed, remember)
         self.machines = [self._machine(index) for index in range(scenario.members)]
         self._by_address = {self.address(machine.index): machine for machine in self.machines}
-        self._channels = Channels(self.network, self.schedule, self._give_to_life, self.address)
+        self._channels = Channels(self.network, self.schedule, self._give_to_life, self.address, sites)
         self._troubles = Troubles(self)
         self._senders = [
             Sender(
@@ -157,6 +158,7 @@ class World:
             stream(self.seed, f"entropy/{machine.index}/{life}").randbytes,
             realm="simulation",
             clock_drift_limit=settings.clock_drift_limit,
+            site_timeout=settings.site_timeout,
         )
         machine.start(engine, self.run_name)
         self.join(machine, None)
@@ -225,16 +227,23 @@ class World:
 
         return arrive
 
-    def channel_effect(self, machine: Machine, effect: Listen | OpenChannel | CloseChannel | SendFrame) -> None:
+    def channel_effect(self, machine: Machine, effect: ChannelEffect) -> None:
+        index, life, channels = machine.index, machine.life, self._channels
         if isinstance(effect, Listen):
-            self._channels.listen(machine.index, machine.life)
+            if effect.at == SITE:
+                channels.listen_at_site(self.now, index, life)
+            else:
+                channels.listen(index, life)
+        elif isinstance(effect, StopListening):
+            assert effect.at == SITE, "a process listens on its own endpoint as long as it lives"
+            channels.stop_listening_at_site(index)
         elif isinstance(effect, OpenChannel):
-            to = self._by_address[effect.to].index
-            self._channels.open(self.now, machine.index, machine.life, effect.channel, to)
+            to = None if effect.to == SITE else self._by_address[effect.to].index
+            channels.open(self.now, index, life, effect.channel, to)
         elif isinstance(effect, SendFrame):
-            self._channels.send(self.now, machine.index, effect.channel, effect.data)
+            channels.send(self.now, index, effect.channel, effect.data)
         else:
-            self._channels.close(self.now, machine.index, effect.channel)
+            channels.close(self.now, index, effect.channel)
 
     # ── the trace ──
 
