@@ -26,6 +26,7 @@ from unisono.engine import (
     OpenChannel,
     ReadLog,
     Record,
+    Recover,
     Send,
     SendDatagram,
     SendFrame,
@@ -36,7 +37,7 @@ from unisono.engine import (
     SyncLog,
     TimePassed,
 )
-from unisono.events import Left, Message, SendAccepted, SendRefused
+from unisono.events import Gap, Left, Message, SendAccepted, SendRefused
 from unisono.simulation.clocks import EPOCH, LocalClock
 from unisono.simulation.disk import Disk, DiskError
 from unisono.trace.recorder import Recorder
@@ -250,11 +251,13 @@ class Machine:
             world.channel_effect(self, effect)
 
     def _hand_over(self, effect: Deliver) -> None:
-        """The application takes messages at once, while it reads."""
+        """The application takes messages at once, while it reads, and asks for what it is told did not come."""
         messages = 0
         for event in effect.events:
             if isinstance(event, Message):
                 messages += 1
+            elif isinstance(event, Gap) and self.reading:
+                self.give(Recover(effect.group, event.source, event.first, event.last))
             elif isinstance(event, SendAccepted | SendRefused):
                 self._world.send_answered(self, effect.group, isinstance(event, SendAccepted))
             elif isinstance(event, Left):

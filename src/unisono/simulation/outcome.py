@@ -51,6 +51,7 @@ def verdicts(scenario: Scenario, counts: Mapping[str, int]) -> dict[str, int]:
     """How often each property was violated that some service in the scenario promises."""
     chosen = [scenario.options, *(plan.options for plan in scenario.member_plans)]
     services = {SERVICE_CODES[options.get("service", Settings().service)] for options in chosen}
+    services |= {SERVICE_CODES[fault.service] for fault in scenario.faults if fault.service is not None}
     return {
         property_id: counts.get(property_id, 0)
         for property_id in PROPERTIES

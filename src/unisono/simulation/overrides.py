@@ -19,6 +19,7 @@ from unisono.simulation.scenario_keys import (
     FAULTS,
     GROUP_KEYS,
     MEMBER_KEYS,
+    MEMBER_SETTINGS,
     NETWORK_KEYS,
     RANDOM_KEYS,
     REPEATED_TABLES,
@@ -100,7 +101,7 @@ def _repeated_keys(name: str, table: object) -> Sequence[str]:
     return {
         "group": tuple(GROUP_KEYS),
         "workload": tuple(WORKLOAD_KEYS),
-        "member": (*MEMBER_KEYS, "service", "options"),
+        "member": (*MEMBER_KEYS, *MEMBER_SETTINGS, "options"),
     }[name]
 
 

@@ -16,6 +16,7 @@ from unisono.wire.messages import (
     Deactivation,
     KeepAlive,
     LeftBehindNotice,
+    NameRequest,
     RepairPacket,
     RepairRequest,
     Report,
@@ -30,6 +31,7 @@ MESSAGE_NAMES = {
     RepairRequest: "repair_request",
     LeftBehindNotice: "left_behind",
     Deactivation: "deactivation",
+    NameRequest: "name_request",
 }
 """What a scenario's `message` calls each control message; data and repairs are "data" and "repair"."""
 

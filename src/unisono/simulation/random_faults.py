@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from unisono.settings import SERVICE_CODES, Service
 from unisono.simulation.partitions import draw_groups
 from unisono.simulation.scenario import Fault, Scenario
 from unisono.simulation.scenario_keys import DISK_FAULTS, DRAWN_KINDS, MESSAGES
@@ -242,6 +243,17 @@ class _Drawer:
         size = readable(spread(self._random, 1_000, 300_000))
         return [Fault(kind=kind, at=self._at, members=self._some(1), size=size, count=self._random.randint(1, 3))]
 
+    def change(self, kind: str) -> list[Fault]:
+        """Another service for a while; then, mostly, a reliable one."""
+        service = self._random.choice(tuple(SERVICE_CODES))
+        members = self._some(2)
+        back: Service = self._random.choice(("source", "timestamp"))
+        until = self._later(self._lasts(100 * MILLISECOND, 5 * SECOND))
+        return [
+            Fault(kind=kind, at=self._at, members=members, service=service),
+            Fault(kind=kind, at=until, members=members, service=back),
+        ]
+
 
 _KINDS: dict[str, Callable[[_Drawer, str], list[Fault]]] = {
     "partition": _Drawer.partition,
@@ -266,5 +278,6 @@ _KINDS: dict[str, Callable[[_Drawer, str], list[Fault]]] = {
     "disk": _Drawer.disk,
     "leave": _Drawer.leave,
     "send": _Drawer.send,
+    "change": _Drawer.change,
 }
 assert tuple(_KINDS) == DRAWN_KINDS, "every kind that can be drawn has its function"

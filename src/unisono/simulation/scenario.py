@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from unisono.settings import Service
 from unisono.units import SECOND
 
 FOREVER: Literal["forever"] = "forever"
@@ -112,6 +113,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     what: str | None = None
     group: str | None = None
     size: int | None = None
+    service: Service | None = None
 
 
 class RandomFaults(Struct, frozen=True, kw_only=True):

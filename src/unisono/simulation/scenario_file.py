@@ -35,6 +35,7 @@ from unisono.simulation.scenario_keys import (
     GROUP_KEYS,
     LATER_KEYS,
     MEMBER_KEYS,
+    MEMBER_SETTINGS,
     NETWORK_KEYS,
     RANDOM_KEYS,
     SCENARIO_KEYS,
@@ -186,15 +187,13 @@ def _workload(path: str, table: Mapping[str, Any], groups: Sequence[GroupPlan]) 
 
 
 def _member(path: str, table: Mapping[str, Any]) -> MemberPlan:
-    fields = _fields(path, table, MEMBER_KEYS, ("service", "options"))
+    fields = _fields(path, table, MEMBER_KEYS, (*MEMBER_SETTINGS, "options"))
     options = _options(join(path, "options"), _table(join(path, "options"), table.get("options", {})))
-    if "service" in table:
-        if "service" in options:
-            _refuse(join(path, "service"), "given twice; it stands in options as well")
-        options = {
-            "service": _value(join(path, "service"), partial(read_option, "service"), table["service"]),
-            **options,
-        }
+    for name in MEMBER_SETTINGS:
+        if name in table:
+            if name in options:
+                _refuse(join(path, name), "given twice; it stands in options as well")
+            options = {**options, name: _value(join(path, name), partial(read_option, name), table[name])}
     return MemberPlan(**fields, options=options)
 
 

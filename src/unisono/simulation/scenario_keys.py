@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from unisono.identity import why_bad_name
+from unisono.settings import SERVICE_CODES
 from unisono.simulation.scenario_values import (
     BANDWIDTH,
     FLAG,
@@ -35,7 +36,7 @@ MEMBER_LIMIT = 1024
 
 LATER_PROTOCOLS = ("virtual_synchrony", "precedence", "replication")
 LATER_FAULTS = ("stop_answering", "absent", "become_receiver")
-LATER_KEYS = {"": ("servers", "controllers"), "member": ("role",)}
+LATER_KEYS = {"": ("servers", "controllers")}
 """Known words of the format that this version does not offer yet; keys by their table."""
 
 MESSAGES = (
@@ -48,6 +49,7 @@ MESSAGES = (
     "repair",
     "left_behind",
     "deactivation",
+    "name_request",
 )
 """What a packet fault may single out with `message`."""
 
@@ -165,7 +167,8 @@ WORKLOAD_KEYS: dict[str, Key] = {
 }
 
 MEMBER_KEYS = {"index": Key(MEMBER, required=True), "joins": Key(TIME), "leaves": Key(TIME)}
-"""Beside `service` and `options`, which are settings."""
+MEMBER_SETTINGS = ("service", "role")
+"""Settings that a member has as keys of its own, beside `options`."""
 
 WHEN_KEYS = {"kind": Key(one_of(TRACE_KINDS), required=True), "member": Key(MEMBER), "count": Key(whole(1))}
 
@@ -195,6 +198,7 @@ FAULTS: dict[str, FaultKind] = {
     "leave": FaultKind(("member",), ("group",), lasting=False),
     "join": FaultKind(("member",), ("group",), lasting=False),
     "send": FaultKind(("member",), ("group", "size", "count"), lasting=False),
+    "change": FaultKind(("member", "service"), ("group",), lasting=False),
 }
 
 FAULT_KEYS: dict[str, Key] = {
@@ -221,6 +225,7 @@ FAULT_KEYS: dict[str, Key] = {
     "what": Key(one_of(DISK_FAULTS)),
     "group": Key(TEXT),
     "size": Key(SIZE),
+    "service": Key(one_of(tuple(SERVICE_CODES))),
 }
 """Keys of every fault but `when`, a table, and `by`, which differs between kinds."""
 

@@ -12,6 +12,7 @@ from unisono.simulation.scenario_keys import (
     FAULTS,
     GROUP_KEYS,
     MEMBER_KEYS,
+    MEMBER_SETTINGS,
     NETWORK_KEYS,
     RANDOM_KEYS,
     SCENARIO_KEYS,
@@ -88,9 +89,10 @@ def _network_pairs(network: Network) -> Pairs:
 
 def _member_pairs(plan: MemberPlan) -> Pairs:
     yield from _pairs(plan, MEMBER_KEYS, {"joins": 0})
-    if "service" in plan.options:
-        yield "service", write_option("service", plan.options["service"])
-    others = {name: value for name, value in plan.options.items() if name != "service"}
+    for name in MEMBER_SETTINGS:
+        if name in plan.options:
+            yield name, write_option(name, plan.options[name])
+    others = {name: value for name, value in plan.options.items() if name not in MEMBER_SETTINGS}
     if others:
         yield "options", _inline(_option_pairs(others))
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from unisono.settings import Service
 from unisono.simulation.application import payload
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
@@ -38,6 +39,7 @@ class Stage(Protocol):
     def restart(self, machine: Machine, disk: bool) -> None: ...
     def leave(self, machine: Machine, group: str | None) -> None: ...
     def join(self, machine: Machine, group: str | None) -> None: ...
+    def change(self, machine: Machine, group: str | None, service: Service) -> None: ...
 
 
 class Troubles:
@@ -170,7 +172,7 @@ class Troubles:
             elif fault.kind == "disk":
                 assert fault.what is not None, "a disk fault says what"
                 machine.disk.begin(fault.what)
-        return fault.kind in ("crash", "clock_step", "leave", "join", "send")
+        return fault.kind in ("crash", "clock_step", "leave", "join", "send", "change")
 
     def _act(self, fault: Fault) -> None:
         stage = self._stage
@@ -187,6 +189,9 @@ class Troubles:
                 stage.join(machine, fault.group)
             elif fault.kind == "send":
                 self._send(machine, fault)
+            elif fault.kind == "change":
+                assert fault.service is not None, "a change says to what"
+                stage.change(machine, fault.group, fault.service)
 
     def _restart_later(self, machine: Machine, at: int, disk: bool) -> None:
         self._stage.schedule(at, lambda now: self._stage.restart(machine, disk))

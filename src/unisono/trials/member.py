@@ -14,11 +14,12 @@ from typing import Any
 
 import msgspec
 
+from unisono.engine import ChangeService
 from unisono.errors import GroupError
 from unisono.group import Group, join
 from unisono.runtime.process import Process
 from unisono.runtime.transports import TransportName
-from unisono.settings import FIELDS
+from unisono.settings import FIELDS, Service
 from unisono.simulation.application import payload
 from unisono.units import SECOND
 
@@ -52,7 +53,7 @@ class Charge(msgspec.Struct):
 
 
 class Command(msgspec.Struct):
-    """`join`, `leave`, `send`, `stop`, `read` or `end`."""
+    """`join`, `leave`, `send`, `change` (the service), `stop`, `read` or `end`."""
 
     do: str
     group: str | None = None
@@ -149,6 +150,9 @@ class Member:
                 for name in [command.group] if command.group is not None else self._charge.groups:
                     if name not in self._groups:
                         await self._join(process, name)
+            elif command.do == "change":
+                for name in names:
+                    process.give(ChangeService(name, msgspec.convert(command.data.decode(), Service)))
             elif command.do == "leave":
                 for name in names:
                     self._start(self._groups.pop(name).leave())

@@ -17,6 +17,7 @@ from typing import Literal, cast
 from unisono.errors import ScenarioError
 from unisono.properties.registry import MonitorSuite
 from unisono.runtime.tracing import host_mark
+from unisono.settings import Service
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
@@ -167,6 +168,9 @@ class Trial:
 
     def join(self, machine: Machine, group: str | None) -> None:
         self.members[machine.index].command("join", group)
+
+    def change(self, machine: Machine, group: str | None, service: Service) -> None:
+        self.members[machine.index].command("change", group, service.encode())
 
     def _note(self, fault: str, edge: Literal["begin", "end"], members: list[str] | None = None) -> None:
         row = FaultRow(kind="FAULT", fault=fault, edge=edge, members=members or [])
