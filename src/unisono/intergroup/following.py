@@ -31,11 +31,15 @@ from unisono.wire.messages import (
     KeepAlive,
     LeftBehindNotice,
     RepairRequest,
+    Report,
 )
 
 DEPARTED_LIMIT = 1024
 """How many sources that left are remembered, so that their last packets do not bring them back."""
 
+
+UNICAST_REPORTS = 2
+"""Reports to more sources than this are multicast, all in one."""
 
 FOLLOWED_LIMIT = 10_000
 """How many sources are remembered that must not be followed twice."""
@@ -299,16 +303,17 @@ class Following:
 
     def report(self, step: Step) -> None:
         """Say what has come, of every source: it opens the senders' windows (000 3.5, 4.4)."""
-        entries = []
-        patience = 1 << 62
-        for _, stream in sorted(self.streams.items()):
-            if stream.ending is None:
-                patience = min(patience, stream.patience)
-                entries.append(stream.report())
-        if not entries:
+        followed = [stream for _, stream in sorted(self.streams.items()) if stream.ending is None]
+        if not followed:
             return
+        patience = min(stream.patience for stream in followed)
         self._reported_at = step.now
-        self._context.broadcast(step, list(self._context.writer.reports(entries)))
+        if len(followed) <= UNICAST_REPORTS:
+            for stream in followed:
+                self._context.tell(step, stream.address, Report((stream.report(),)))
+        else:
+            entries = [stream.report() for stream in followed]
+            self._context.broadcast(step, list(self._context.writer.reports(entries)))
         settings = self._context.settings
         heartbeat = min(patience // 5, 5 * settings.keep_alive)
         self._context.deadlines.set("report", step.now + max(settings.report_interval, heartbeat))

@@ -337,6 +337,8 @@ class IntergroupEngine:
                     self._receiving.forget(step, peer, ViewReason.SILENT)
                     self._context.forget(peer)
                 self._receiving.on_time(step)
+                if settings.role == "sender":
+                    self._speaking.keep_informed(step)
                 self._speaking.lose_patience(step)
             elif name == "gauge":
                 deadlines.set(name, step.now + settings.gauge_interval)

@@ -25,11 +25,15 @@ from unisono.wire.messages import (
     Report,
 )
 
+INFORM_EVERY = 5
+"""Keep-alive intervals after which one is sent whatever else was."""
+
 
 class Speaking:
     """This process as a source."""
 
     __slots__ = (
+        "_alive_at",
         "_context",
         "_delivery",
         "_early_at",
@@ -45,6 +49,7 @@ class Speaking:
         self._context = context
         self._delivery = delivery
         self._receiving = receiving
+        self._alive_at = 0
         self._early_at = 0
         self._wanted = 0
         self.waits_for_view = False
@@ -149,8 +154,14 @@ class Speaking:
 
     def keep_alive(self, step: Step) -> None:
         """Say that this process lives, how far it has sent and what is stable of it."""
+        self._alive_at = step.now
         self._context.broadcast(step, [self.sending.keep_alive(step, len(self.audience))])
         self._context.deadlines.set("keep-alive", step.now + self._context.settings.keep_alive)
+
+    def keep_informed(self, step: Step) -> None:
+        """Data says nothing of listeners and whereabouts: now and then a keep-alive goes out beside it."""
+        if step.now - self._alive_at >= INFORM_EVERY * self._context.settings.keep_alive:
+            self.keep_alive(step)
 
     def on_waited_for(self, step: Step, timestamp: int) -> None:
         """Somebody's order cannot pass this time before this process says that it has (000 4.8 waits for a timer).

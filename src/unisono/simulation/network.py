@@ -110,6 +110,8 @@ class Network:
             return arrivals
         rules = [rule for rule in self.rules if rule.applies(sender, multicast)]
         kind = classify(data) if any(rule.selective for rule in rules) else None
+        for rule in rules if receivers else ():
+            rule.leave_sender(self._links[sender, receivers[0]].random, rule.matches(kind))
         for receiver in receivers:
             link = self._links[sender, receiver]
             if link.hops > scope:

@@ -60,7 +60,7 @@ def classify(data: bytes) -> Content:
 class PacketRule:
     """One active fault on packets."""
 
-    __slots__ = ("_hits_left", "_lines", "above", "age", "by", "effect", "fault", "rate", "replays", "selective")
+    __slots__ = ("_hits_left", "_lines", "_together", "above", "age", "by", "effect", "fault", "rate", "replays", "selective")
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
@@ -71,6 +71,7 @@ class PacketRule:
         self.age = fault.age or 0
         self.above = fault.above if fault.kind == "oversize" else None
         self.by = fault.by or 0
+        self._together = False
         self._lines: dict[int, Line] = {}
         self.selective = fault.message is not None or fault.sequence is not None
 
@@ -98,8 +99,16 @@ class PacketRule:
         """The line of a `limit`: each receiver has its own."""
         return self._lines.setdefault(receiver, Line())
 
+    def leave_sender(self, random: Random, matches: bool) -> None:
+        """A packet sets out: a fault that hits it for all of its receivers together is decided now."""
+        if self.fault.together:
+            self._together = matches and self._draw(random)
+
     def hit(self, random: Random) -> bool:
         """Whether this packet is hit; a fault with a count hits that many."""
+        return self._together if self.fault.together else self._draw(random)
+
+    def _draw(self, random: Random) -> bool:
         if self._hits_left == 0 or (self.rate < 1.0 and random.random() >= self.rate):
             return False
         if self._hits_left is not None:

@@ -114,6 +114,7 @@ class Fault(Struct, frozen=True, kw_only=True):
     group: str | None = None
     size: int | None = None
     service: Service | None = None
+    together: bool = False
 
 
 class RandomFaults(Struct, frozen=True, kw_only=True):

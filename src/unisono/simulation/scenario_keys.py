@@ -179,7 +179,7 @@ FAULTS: dict[str, FaultKind] = {
     "one_way": FaultKind(("from", "to")),
     "isolate": FaultKind(("member",)),
     "clog": FaultKind(("members", "each")),
-    "lose": FaultKind(("rate",), _PACKETS),
+    "lose": FaultKind(("rate",), (*_PACKETS, "together")),
     "duplicate": FaultKind(("rate",), _PACKETS),
     "reorder": FaultKind(("rate",), _PACKETS),
     "corrupt": FaultKind(("rate",), _PACKETS),
@@ -226,6 +226,7 @@ FAULT_KEYS: dict[str, Key] = {
     "group": Key(TEXT),
     "size": Key(SIZE),
     "service": Key(one_of(tuple(SERVICE_CODES))),
+    "together": Key(FLAG),
 }
 """Keys of every fault but `when`, a table, and `by`, which differs between kinds."""
 
