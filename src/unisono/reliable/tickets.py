@@ -151,9 +151,9 @@ class Tickets:
         for index, (first, last) in enumerate(ranges):
             end = min(last, horizon)
             at = self._first_reaching(first)
-            while at < len(self._tickets) and self._tickets[at].first <= end:
+            missing[index] = at < len(self._tickets) and self._tickets[at].first <= last
+            while first <= end and at < len(self._tickets) and self._tickets[at].first <= end:
                 ticket = self._tickets[at]
-                missing[index] = True
                 if now >= ticket.quiet and ticket.put_off < PUT_OFF_LIMIT:
                     if ticket.first < first:
                         self._split(at, first - 1)
