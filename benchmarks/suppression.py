@@ -1,14 +1,15 @@
 """How many requests and repairs a lost packet costs, and how long its losers wait, in a model of the group.
 
-Prints one line for each size, place and kind of loss: averages for each lost packet (after the first twenty), waits in round
-trips between a receiver and the source, and the averages in each quarter of the run. Distances are known within 15 %.
-With --plain also for the rule of 000 figures 3.1 and 3.2.
+Prints one line for each size, place and kind of loss: averages for each lost packet (after the first twenty), waits in
+round trips between a receiver and the source, and the averages in each quarter of the run. Distances are known within
+15 %. With --plain for the rule of 000 figures 3.1 and 3.2.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -28,7 +29,10 @@ from tests.simulation.repair_model import (
 )
 from unisono.units import MILLISECOND, SECOND
 
-HEADER = "| rule | receivers | place | loss | requests | named | repairs | median | p99 | requests by quarter | repairs by quarter |"
+HEADER = (
+    "| rule | receivers | place | loss | requests | named | repairs | median | p99 "
+    "| requests by quarter | repairs by quarter |"
+)
 
 
 def line(rule: str, make: Make, place: str, distances: Distances, loss: str, losses: Losses, control: float) -> str:
@@ -36,7 +40,7 @@ def line(rule: str, make: Make, place: str, distances: Distances, loss: str, los
     lost = sorted(losses.losers)
     whole = tally.part(lost[min(20, len(lost) // 4)], losses.packets)
     marks = [losses.packets * quarter // 4 for quarter in range(5)]
-    quarters = [tally.part(first, last - 1) for first, last in zip(marks, marks[1:], strict=False)]
+    quarters = [tally.part(first, last - 1) for first, last in pairwise(marks)]
     cells = [
         rule,
         str(len(distances) - 1),
@@ -59,6 +63,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[4, 16, 64, 256, 1000])
     parser.add_argument("--seconds", type=int, default=60, help="simulated, fifty packets in each")
     parser.add_argument("--plain", action="store_true", help="the rule of the document, instead of the one in use")
+    parser.add_argument("--places", nargs="+", default=["sites", "star 2 ms", "star 35 ms"])
     arguments = parser.parse_args()
     packets = arguments.seconds * SECOND // PERIOD
     rule, make = ("plain", Plain) if arguments.plain else ("unisono", Suppressed)
@@ -71,7 +76,8 @@ def main() -> None:
             "star 2 ms": star(size, 2 * MILLISECOND),
             "star 35 ms": star(size, 35 * MILLISECOND),
         }
-        for place, distances in places.items():
+        for place in arguments.places:
+            distances = places[place]
             receivers = len(distances) - 1
             together = common(packets, 25, range(1, receivers + 1))
             print(line(rule, make, place, distances, "common", together, 0.0), flush=True)

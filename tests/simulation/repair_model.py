@@ -1,7 +1,7 @@
 """A discrete-event model of repair in one group: one source, its receivers, datagrams that are delayed and lost.
 
-It knows nothing of engines. A member decides when to ask and when to repair; the world carries requests and repairs to all
-others, counts them, and measures how long each loser waited. All choices come from one seeded generator.
+It knows nothing of engines. A member decides when to ask and when to repair; the world carries requests and repairs to
+all others, counts them, and measures how long each loser waited. All choices come from one seeded generator.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Losses(NamedTuple):
 def common(packets: int, every: int, losers: Iterable[int]) -> Losses:
     """The same members lose the same packet, now and then."""
     lost = frozenset(losers)
-    return Losses({k: lost for k in range(1, packets, every)}, packets)
+    return Losses(dict.fromkeys(range(1, packets, every), lost), packets)
 
 
 def independent(packets: int, receivers: int, rate: float, random: Random) -> Losses:
@@ -150,7 +150,13 @@ class World:
     """The network and the clock."""
 
     def __init__(
-        self, make: Make, distances: Distances, losses: Losses, seed: int, control_loss: float = 0.0, error: float = 0.15
+        self,
+        make: Make,
+        distances: Distances,
+        losses: Losses,
+        seed: int,
+        control_loss: float = 0.0,
+        error: float = 0.15,
     ) -> None:
         self.random = Random(seed)
         self.now = 0

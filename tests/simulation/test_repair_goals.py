@@ -7,6 +7,7 @@ suppression.py prints the whole table.
 from __future__ import annotations
 
 from random import Random
+from statistics import mean
 
 import pytest
 
@@ -59,16 +60,32 @@ def test_a_loss_of_all_64_costs_one_request_and_one_repair(place: str, seed: int
     assert part.median <= 2
 
 
-@pytest.mark.parametrize(("place", "requests"), [(place, 1.3 if "source" in place else 2.0) for place in PLACES])
+def alone(distances: Distances, packets: int) -> World:
+    """Every receiver loses 5 % on its own: data, requests and repairs alike."""
+    losses = independent(packets, len(distances) - 1, 0.05, Random(3))
+    return World(Suppressed, distances, losses, seed=1, control_loss=0.05)
+
+
+def test_losses_of_each_alone_cost_little_more_in_sites() -> None:
+    """On average over drawings of the sites; one lost packet in five needs a second round: its repair is lost too."""
+    drawings = [sites(8, 8, Random(drawing), inside=drawing % 2 == 0) for drawing in range(1, 5)]
+    parts = [adapted(alone(distances, 500)) for distances in drawings]
+    assert mean(part.requests for part in parts) <= 1.3
+    assert mean(part.named for part in parts) <= 1.5, "counting a packet as often as it is named"
+    assert mean(part.repairs for part in parts) <= 1.3
+    assert max(part.requests for part in parts) <= 1.5
+    assert max(part.median for part in parts) <= 3
+
+
+@pytest.mark.parametrize(
+    ("place", "requests"), [("source outside", 1.5), ("star of 2 ms", 2.0), ("star of 35 ms", 2.0)]
+)
 def test_losses_of_each_alone_stay_cheap_for_a_minute(place: str, requests: float) -> None:
-    """At 5 %, of data, requests and repairs alike, about one lost packet in five needs a second round."""
-    distances = PLACES[place]
-    losses = independent(3000, 64, 0.05, Random(3))
-    world = World(Suppressed, distances, losses, seed=1, control_loss=0.05)
+    world = alone(PLACES[place], 3000)
     part = adapted(world)
     assert part.requests <= requests
-    assert part.named <= 1.5, "counting a packet as often as it is named"
-    assert part.repairs <= 1.3
+    assert part.named <= 1.5
+    assert part.repairs <= 1.4
     assert part.median <= 3
     early, late = world.tally.part(750, 1499), world.tally.part(2250, 2999)
     assert late.requests <= early.requests * 1.1, "it grows"
@@ -90,12 +107,11 @@ def test_a_few_on_a_lan_do_not_wait(members: int) -> None:
         assert part.p99 * round_trip <= 2 * round_trip + 2
 
 
-@pytest.mark.parametrize(("receivers", "packets"), [(200, 250), (1000, 60)])
+@pytest.mark.parametrize(("receivers", "packets"), [(200, 200), (1000, 40)])
 def test_large_groups_stay_bounded(receivers: int, packets: int) -> None:
     distances = star(receivers, 20 * MILLISECOND)
-    together = World(Suppressed, distances, common(15 * EVERY, EVERY, everybody(distances)), seed=1)
-    alone = World(Suppressed, distances, independent(packets, receivers, 0.05, Random(3)), 1, control_loss=0.05)
-    for world in (together, alone):
+    together = World(Suppressed, distances, common(12 * EVERY, EVERY, everybody(distances)), seed=1)
+    for world in (together, alone(distances, packets)):
         tally = world.run()
         assert tally.unrepaired == 0
         part = tally.part(packets // 4, world.losses.packets)
@@ -156,7 +172,7 @@ def test_the_group_halves() -> None:
 
 @pytest.mark.parametrize("place", ["source outside", "star of 35 ms"])
 def test_the_losers_move_elsewhere(place: str) -> None:
-    """First the members of one site lose together, then those of another; the others hear what does not concern them."""
+    """First the members of one site lose together, then those of another, who heard what did not concern them."""
     losers: dict[int, frozenset[int]] = {}
     for loss in range(80):
         losers[1 + loss * EVERY] = frozenset(range(1, 9) if loss < 40 else range(33, 41))
@@ -197,5 +213,5 @@ def test_the_plain_rule_asks_too_often_in_a_star() -> None:
     distances = PLACES["star of 35 ms"]
     plain = adapted(World(Plain, distances, common(60 * EVERY, EVERY, everybody(distances)), seed=1))
     assert plain.requests > 4
-    alone = World(Plain, distances, independent(1000, 64, 0.05, Random(3)), seed=1, control_loss=0.05)
-    assert adapted(alone).repairs > 2
+    single = World(Plain, distances, independent(500, 64, 0.05, Random(3)), seed=1, control_loss=0.05)
+    assert adapted(single).repairs > 2

@@ -145,7 +145,7 @@ class TestRepairs:
 
     @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 300), st.integers(0, 3)), max_size=300))
     def test_a_flood_of_requests_makes_a_bounded_flow_of_repairs(self, flood: list[tuple[int, int, int]]) -> None:
-        """Whoever asks for whatever, however often: no more than a burst and the rate leave, and a bounded number waits."""
+        """Whoever asks for whatever, however often: no more than a burst and the rate leave, and few wait."""
         repairs = Repairs(number_limit=8, bytes_limit=6000, memory_limit=16, rate=SECOND, burst=2000)
         now, sent = 0, 0
         for passed, first, delay in flood:

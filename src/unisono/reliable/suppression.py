@@ -4,14 +4,15 @@ One rule sets every random timer. Who expects r rivals for the same act, at the 
 
     spread * d * ln(1 + 3 r u)            u drawn from [0, 1)
 
-which is a truncated exponential timer: the chance to fire grows towards its end, so that of r rivals the first fires after
-a few distances however many they are, few fire before they have heard it, and nobody waits longer than
-`spread * d * ln(1 + 3 r)`. It stands for the uniform timers of 000 3.3 and 3.4, whose windows would have to be as wide as
-r (E25).
+which is a truncated exponential timer: the chance to fire grows towards its end, so that of r rivals the first fires
+after a few distances however many they are, few fire before they have heard it, and nobody waits longer than
+`spread * d * ln(1 + 3 r)`. It stands for the uniform timers of 000 3.3 and 3.4, whose windows would have to be as wide
+as r (E25).
 
-Asking. A receiver expects r = shared * (receivers - 1) rivals, where `shared` is a moving average over what it hears others
-ask for: did it miss the same? It is near 1 when all lose together and near the loss rate when each loses alone. While most
-losses are shared, whoever asked first for the last one asks for the next at once, and the others give it time to.
+Asking. A receiver expects r = shared * (receivers - 1) rivals, where `shared` is a moving average over what it hears
+others ask for: did it miss the same? It is near 1 when all lose together and near the loss rate when each loses alone.
+While most losses are shared, whoever asked first for the last one asks for the next at once, and the others give it
+time to.
 
 Repairing. The source answers at once. Of the other holders only a few, drawn by lot, stand in for it after the time in
 which its repair should have come; each further try of a request makes them four times as many.
@@ -152,8 +153,8 @@ class RequestTiming:
     def on_heard(self, asked: Asked, ranges: Sequence[Range], missing: Sequence[bool]) -> None:
         """Another asked for these ranges; `missing` says of each whether something of it is missing here.
 
-        One request for a range is evidence of what is shared, and no more than one. Of two that asked for the same the one
-        nearer to the source is the asker, so that all agree and the nearest gets the part; that the repair may have
+        One request for a range is evidence of what is shared, and no more than one. Of two that asked for the same the
+        one nearer to the source is the asker, so that all agree and the nearest gets the part; that the repair may have
         come before the second was heard changes nothing.
         """
         if asked.tries:

@@ -40,8 +40,8 @@ class Ticket:
 class Tickets:
     """Disjoint missing ranges of one source, in order.
 
-    The soonest deadline of the first `_within` tickets, and how many of them share it, are remembered until they change;
-    negative: not known.
+    The soonest deadline of the first `_within` tickets, and how many of them share it, are remembered until they
+    change; negative: not known.
     """
 
     __slots__ = ("_sharing", "_soonest", "_tickets", "_within")
@@ -117,8 +117,8 @@ class Tickets:
     ) -> tuple[list[Range], int]:
         """The ranges to ask for now, each rescheduled; and how often the one asked for most had been before.
 
-        When one is due, all go along for which no repair may be on its way, unless company is refused. Nothing beyond the
-        horizon is asked for: it would find no room.
+        When one is due, all go along for which no repair may be on its way, unless company is refused. Nothing beyond
+        the horizon is asked for: it would find no room.
         """
         ranges: list[Range] = []
         most_tries = 0
