@@ -36,7 +36,7 @@ RIVAL_WEIGHT = 3
 """Near e: with many rivals the first then fires after about one `spread * d`."""
 
 LEARNING = 1 / 32
-"""The weight of the last range asked for in the average of shared losses."""
+"""The weight of the last range asked for in the average of shared losses, once there were as many."""
 
 ROUND_LIMIT = 256
 """How many ranges are remembered that were asked for lately, by their first sequence."""
@@ -104,13 +104,14 @@ class _Round(Enum):
 class RequestTiming:
     """When one receiver asks for what it misses of one source."""
 
-    __slots__ = ("_asker", "_itself", "_pace", "_rounds", "shared")
+    __slots__ = ("_asker", "_evidence", "_itself", "_pace", "_rounds", "shared")
 
     def __init__(self, itself: ProcessId, pace: Pace = Pace()) -> None:  # noqa: B008 - a tuple, which nobody changes
         self._itself = itself
         self._pace = pace
         self._asker: Asked | None = None
         self._rounds: dict[int, _Round] = {}
+        self._evidence = 0
         self.shared = 0.5
 
     @property
@@ -174,7 +175,8 @@ class RequestTiming:
             self._asker = asked
 
     def _learn(self, first: int, missed: bool) -> None:
-        self.shared += LEARNING * (missed - self.shared)
+        self._evidence += 1
+        self.shared += max(LEARNING, 1 / (self._evidence + 2)) * (missed - self.shared)
         self._remember(first, _Round.MISSED if missed else _Round.HELD)
 
     def _remember(self, first: int, known: _Round) -> None:
