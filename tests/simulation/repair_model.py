@@ -1,7 +1,7 @@
 """A discrete-event model of repair in one group: one source, its receivers, datagrams that are delayed and lost.
 
-It knows nothing of engines. A member decides when to ask and when to repair; the world carries requests and repairs to all
-others, counts them, and measures how long each loser waited. All choices come from one seeded generator.
+It knows nothing of engines. A member decides when to ask and when to repair; the world carries requests and repairs to
+all others, counts them, and measures how long each loser waited. All choices come from one seeded generator.
 """
 
 from __future__ import annotations
@@ -110,11 +110,12 @@ class Tally:
 
     def __init__(self) -> None:
         self.requests: dict[int, int] = {}
+        self.named: dict[int, int] = {}
+        """How often a packet was named in a request; one request may name several."""
         self.repairs: dict[int, int] = {}
         self.recoveries: dict[int, list[float]] = {}
         """In round trips between the receiver and the source, from the notice of the loss."""
         self.longest = 0
-        self.datagrams = 0
         self.unrepaired = 0
 
     def part(self, first: int, last: int) -> Part:
@@ -124,6 +125,7 @@ class Tally:
         return Part(
             len(lost),
             sum(self.requests.get(k, 0) for k in lost) / len(lost),
+            sum(self.named.get(k, 0) for k in lost) / len(lost),
             sum(self.repairs.get(k, 0) for k in lost) / len(lost),
             median(waits),
             waits[int(len(waits) * 0.99)],
@@ -131,8 +133,11 @@ class Tally:
 
 
 class Part(NamedTuple):
+    """Figures for each lost packet; waits in round trips."""
+
     losses: int
     requests: float
+    named: float
     repairs: float
     median: float
     p99: float
@@ -200,9 +205,11 @@ class World:
         return int(self.distances[sender][receiver] * (1 + 0.1 * self.random.random()) + 50_000 * self.random.random())
 
     def ask(self, request: Request) -> None:
-        self.tally.datagrams += 1
+        """Count the datagram for the first sequence that it names, and the naming for each."""
+        tally, first = self.tally, request.sequences[0]
+        tally.requests[first] = tally.requests.get(first, 0) + 1
         for sequence in request.sequences:
-            self.tally.requests[sequence] = self.tally.requests.get(sequence, 0) + 1
+            tally.named[sequence] = tally.named.get(sequence, 0) + 1
         self._multicast(request.requester, request)
 
     def repair(self, sender: int, sequence: int) -> None:

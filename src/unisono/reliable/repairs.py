@@ -1,7 +1,7 @@
 """Repairs that a holder has promised itself to send: at most one for a datagram, none twice in quick succession.
 
-Nobody makes it send without bound: what waits is limited in number and bytes, what leaves is limited to a rate, and what was
-repaired a moment ago is not repaired again.
+Nobody makes it send without bound: what waits is limited in number and bytes, what leaves is limited to a rate, and
+what was repaired a moment ago is not repaired again.
 """
 
 from __future__ import annotations

@@ -4,14 +4,15 @@ One rule sets every random timer. Who expects r rivals for the same act, at the 
 
     spread * d * ln(1 + 3 r u)            u drawn from [0, 1)
 
-which is a truncated exponential timer: the chance to fire grows towards its end, so that of r rivals the first fires after
-a few distances however many they are, few fire before they have heard it, and nobody waits longer than
-`spread * d * ln(1 + 3 r)`. It stands for the uniform timers of 000 3.3 and 3.4, whose windows would have to be as wide as
-r (E25).
+which is a truncated exponential timer: the chance to fire grows towards its end, so that of r rivals the first fires
+after a few distances however many they are, few fire before they have heard it, and nobody waits longer than
+`spread * d * ln(1 + 3 r)`. It stands for the uniform timers of 000 3.3 and 3.4, whose windows would have to be as wide
+as r (E25).
 
-Asking. A receiver expects r = shared * (receivers - 1) rivals, where `shared` is a moving average over what it hears others
-ask for: did it miss the same? It is near 1 when all lose together and near the loss rate when each loses alone. While most
-losses are shared, whoever asked first for the last one asks for the next at once, and the others give it time to.
+Asking. A receiver expects r = shared * (receivers - 1) rivals, where `shared` is a moving average over what it hears
+others ask for: did it miss the same? It is near 1 when all lose together and near the loss rate when each loses alone.
+While most losses are shared, whoever asked first for the last one asks for the next at once, and the others give it
+time to.
 
 Repairing. The source answers at once. Of the other holders only a few, drawn by lot, stand in for it after the time in
 which its repair should have come; each further try of a request makes them four times as many.
@@ -35,7 +36,7 @@ RIVAL_WEIGHT = 3
 """Near e: with many rivals the first then fires after about one `spread * d`."""
 
 LEARNING = 1 / 32
-"""The weight of the last range asked for in the average of shared losses."""
+"""The weight of the last range asked for in the average of shared losses, once there were as many."""
 
 ROUND_LIMIT = 256
 """How many ranges are remembered that were asked for lately, by their first sequence."""
@@ -103,7 +104,7 @@ class _Round(Enum):
 class RequestTiming:
     """When one receiver asks for what it misses of one source."""
 
-    __slots__ = ("_answer", "_asker", "_itself", "_pace", "_rounds", "shared")
+    __slots__ = ("_answer", "_asker", "_evidence", "_itself", "_pace", "_rounds", "shared")
 
     def __init__(self, itself: ProcessId, pace: Pace = Pace()) -> None:  # noqa: B008 - a tuple, which nobody changes
         self._itself = itself
@@ -111,6 +112,7 @@ class RequestTiming:
         self._asker: Asked | None = None
         self._rounds: dict[int, _Round] = {}
         self._answer = 0
+        self._evidence = 0
         self.shared = 0.5
 
     @property
@@ -157,8 +159,8 @@ class RequestTiming:
     def on_heard(self, asked: Asked, ranges: Sequence[Range], missing: Sequence[bool]) -> None:
         """Another asked for these ranges; `missing` says of each whether something of it is missing here.
 
-        One request for a range is evidence of what is shared, and no more than one. Of two that asked for the same the one
-        nearer to the source is the asker, so that all agree and the nearest gets the part; that the repair may have
+        One request for a range is evidence of what is shared, and no more than one. Of two that asked for the same the
+        one nearer to the source is the asker, so that all agree and the nearest gets the part; that the repair may have
         come before the second was heard changes nothing.
         """
         if asked.tries:
@@ -178,7 +180,8 @@ class RequestTiming:
             self._asker = asked
 
     def _learn(self, first: int, missed: bool) -> None:
-        self.shared += LEARNING * (missed - self.shared)
+        self._evidence += 1
+        self.shared += max(LEARNING, 1 / (self._evidence + 2)) * (missed - self.shared)
         self._remember(first, _Round.MISSED if missed else _Round.HELD)
 
     def _remember(self, first: int, known: _Round) -> None:

@@ -51,8 +51,8 @@ class Ticket:
 class Tickets:
     """Disjoint missing ranges of one source, in order.
 
-    The soonest deadline of the first `_within` tickets, and how many of them share it, are remembered until they change;
-    negative: not known.
+    The soonest deadline of the first `_within` tickets, and how many of them share it, are remembered until they
+    change; negative: not known.
     """
 
     __slots__ = ("_sharing", "_soonest", "_tickets", "_within")
@@ -133,8 +133,8 @@ class Tickets:
     ) -> tuple[list[Range], int]:
         """The ranges to ask for now, each rescheduled; and how often the one asked for most had been before.
 
-        When one is due, all go along for which no repair may be on its way, unless company is refused. Nothing beyond the
-        horizon is asked for: it would find no room.
+        When one is due, all go along for which no repair may be on its way, unless company is refused. Nothing beyond
+        the horizon is asked for: it would find no room.
         """
         ranges: list[Range] = []
         most_tries = 0
@@ -169,9 +169,9 @@ class Tickets:
         for index, (first, last) in enumerate(ranges):
             end = min(last, horizon)
             at = self._first_reaching(first)
-            while at < len(self._tickets) and self._tickets[at].first <= end:
+            missing[index] = at < len(self._tickets) and self._tickets[at].first <= last
+            while first <= end and at < len(self._tickets) and self._tickets[at].first <= end:
                 ticket = self._tickets[at]
-                missing[index] = True
                 if now >= ticket.quiet and ticket.put_off < PUT_OFF_LIMIT:
                     if ticket.first < first:
                         self._split(at, first - 1)

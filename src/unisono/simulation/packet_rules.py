@@ -60,7 +60,19 @@ def classify(data: bytes) -> Content:
 class PacketRule:
     """One active fault on packets."""
 
-    __slots__ = ("_hits_left", "_lines", "_together", "above", "age", "by", "effect", "fault", "rate", "replays", "selective")
+    __slots__ = (
+        "_hits_left",
+        "_lines",
+        "_together",
+        "above",
+        "age",
+        "by",
+        "effect",
+        "fault",
+        "rate",
+        "replays",
+        "selective",
+    )
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
