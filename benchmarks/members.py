@@ -19,7 +19,7 @@ async def member(charge: dict[str, Any]) -> None:
     size, count = charge["size"], charge["members"]
     everybody = asyncio.Event()
     delivered: list[tuple[int, int]] = []
-    latencies: list[int] = []
+    latencies: list[tuple[str, int, int]] = []
     window = [0, 1 << 62]
 
     async with join(
@@ -40,7 +40,8 @@ async def member(charge: dict[str, Any]) -> None:
                     if type(event) is Message:
                         messages += 1
                         if charge["rate"] and window[0] <= now <= window[1]:
-                            latencies.append(now - int.from_bytes(event.data[:8], "big"))
+                            sent = int.from_bytes(event.data[:8], "big")
+                            latencies.append((event.source.name, event.number, now - sent))
                     elif type(event) is View and len(event.members) == count:
                         everybody.set()
                 delivered.append((now, messages))

@@ -43,6 +43,7 @@ from unisono.engine import (
 from unisono.events import SendRefused, SiteChanged
 from unisono.identity import ProcessId, new_incarnation
 from unisono.intergroup import Context, IntergroupEngine, Resumption
+from unisono.interleaving import Interleaving
 from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
 from unisono.settings import Settings
 from unisono.site import Change, Site
@@ -77,6 +78,7 @@ class Node:
     __slots__ = (
         "_clock",
         "_daemon",
+        "_domains",
         "_entropy",
         "_groups",
         "_keys",
@@ -124,6 +126,7 @@ class Node:
         self._groups: dict[str, IntergroupEngine] = {}
         self._numbers: dict[int, str] = {}
         self._left: dict[str, Resumption] = {}
+        self._domains: dict[str, Interleaving] = {}
         self._waiting: list[Fact] = []
         self._with_site = site or daemon
         self._daemon = daemon
@@ -210,12 +213,17 @@ class Node:
         engine = IntergroupEngine(context, self._left.pop(join.group, Resumption()))
         self._groups[join.group] = engine
         self._numbers[group_number(self._realm, join.group)] = join.group
-        return engine.handle(join, now, wall)
+        if engine.across:
+            self._domains.setdefault(engine.across, Interleaving()).add(join.group, engine)
+        return self._handle_in(join.group, join, now, wall)
 
     def _handle_in(self, name: str, fact: Fact, now: int, wall: int) -> list[Effect]:
         """Let a group's engine handle a fact; of a group that was left, keep just what a return needs."""
         engine = self._groups[name]
+        domain = engine.across
         effects = engine.handle(fact, now, wall)
+        if domain:
+            effects = self._interleave(domain, name, engine, effects)
         if engine.outside:
             self._left[name] = engine.resumption()
             del self._groups[name], self._numbers[group_number(self._realm, name)]
@@ -230,6 +238,17 @@ class Node:
                 self._site_told = changed
                 effects.append(Deliver(NO_GROUP, "", 0, (changed,)))
         return effects
+
+    def _interleave(self, domain: str, name: str, engine: IntergroupEngine, effects: list[Effect]) -> list[Effect]:
+        """Deliver what a group brings in one order with the other groups of its domain."""
+        interleaving = self._domains[domain]
+        effects = interleaving.hold(effects)
+        if engine.outside or not engine.across:
+            effects += interleaving.remove(name)
+            if not interleaving:
+                del self._domains[domain]
+            return effects
+        return effects + interleaving.release()
 
     def _on_storage(self, fact: StorageDone | StorageFailed, now: int, wall: int) -> list[Effect]:
         """Read the last incarnation, choose the next, write it down; a disk that fails does not stop the process."""

@@ -86,6 +86,11 @@ class Following:
     def may_send(self) -> bool:
         return not self._context.settings.reliable or self._presentation.may_send
 
+    @property
+    def reached(self) -> int:
+        """How far timestamp order has come here."""
+        return self._presentation.reached
+
     def begin(self, step: Step, reason: ViewReason) -> None:
         """The application's service begins: at a join, or when it is changed."""
         self._presentation = self._present()

@@ -109,6 +109,16 @@ class IntergroupEngine:
         """Not yet, or no longer, in the group."""
         return self._phase is Phase.OUTSIDE
 
+    @property
+    def across(self) -> str:
+        """The domain in which this group is delivered in one order with others, if any."""
+        return self._context.settings.across
+
+    @property
+    def reached(self) -> int:
+        """Whatever this group still delivers has a later timestamp, or this one where it is its next message's."""
+        return self._receiving.following.reached
+
     def resumption(self) -> Resumption:
         sending = self._sending
         views, attempts = self._delivery.view_count, self._receiving.following.attempts

@@ -14,7 +14,7 @@ from unisono.identity import ProcessId, StartPoint
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.sending import OwnMessage, Sending
-from unisono.intergroup.stream import Stream
+from unisono.intergroup.stream import FOREVER, Stream
 from unisono.intergroup.timestamp_order import TimestampOrder
 from unisono.reliable.fragments import TooLarge
 from unisono.reliable.step import Step
@@ -39,6 +39,11 @@ class BySource:
     @property
     def may_send(self) -> bool:
         return True
+
+    @property
+    def reached(self) -> int:
+        """What is delivered source by source keeps no other group waiting."""
+        return FOREVER
 
     def begin(self, step: Step, reason: ViewReason) -> None:
         """The first view: this process, where it listens to itself, and whatever is followed already."""
@@ -157,6 +162,16 @@ class ByTimestamp(BySource):
     def may_send(self) -> bool:
         """Not before there is a view to send in."""
         return self._delivery.view is not None
+
+    @property
+    def reached(self) -> int:
+        """Whatever is still to be delivered has a later timestamp, or this one where it is the next message's."""
+        if self._delivery.view is None:
+            return 0
+        own = self._delivery.oldest_own
+        first = self._order.first()
+        now = self._context.clock.last if own is None else own.timestamp
+        return now if first is None else min(now, first[0][0])
 
     def begin(self, step: Step, reason: ViewReason) -> None:
         for _, stream in sorted(self._streams.items()):

@@ -70,7 +70,13 @@ class Receiving:
     def change(self, step: Step, service: Service, sources: Literal["all"] | tuple[str, ...]) -> None:
         """Serve the application differently from now on; between two reliable services nothing is lost or repeated."""
         context = self._context
-        context.settings = replace(context.settings, service=service, sources=sources)
+        ordered = service == "timestamp"
+        context.settings = replace(
+            context.settings,
+            service=service,
+            sources="all" if ordered else sources,
+            across=context.settings.across if ordered else "",
+        )
         self._place.stretch += 1
         self._place.service = SERVICE_CODES[service]
         self._delivery.begin_stretch()
