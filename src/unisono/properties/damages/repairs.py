@@ -1,0 +1,155 @@
+"""Damages of repair and release: too early, never, or far too often."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from unisono.properties.damages.damage import Rows, damage, one_of
+from unisono.properties.promises import LEAST_LOSSES, REPAIR_LIMIT, SETTLING_NANOSECONDS
+from unisono.properties.violation import moment
+from unisono.trace.schema import AnyRow, FaultRow, MembershipRow, RepairRow, SendRow, ViewRow
+
+if TYPE_CHECKING:
+    from random import Random
+
+
+@damage("A source releases what a receiver that counts then asks for.", "D8")
+def released_too_early(rows: Rows, random: Random) -> Rows | None:
+    candidates = []
+    for index, asked in enumerate(rows):
+        if not isinstance(asked, RepairRow) or asked.kind != "RTR" or asked.service not in ("RSO", "RTO"):
+            continue
+        theirs = [row for row in rows[:index] if (row.process, row.incarnation) == _source(asked)]
+        counted = [
+            row
+            for row in theirs
+            if isinstance(row, MembershipRow)
+            and row.kind in ("GRANT", "SUSPECT")
+            and (row.group, row.peer, row.peer_incarnation) == (asked.group, asked.process, asked.incarnation)
+        ]
+        if counted and counted[-1].kind == "GRANT" and moment(theirs[-1]) < moment(asked):
+            if (counted[-1].sequence or 0) <= asked.last:
+                candidates.append((index, theirs[-1]))
+    found = one_of(random, candidates)
+    if found is None:
+        return None
+    index, last = found
+    asked = rows[index]
+    assert isinstance(asked, RepairRow)
+    here = {"process": last.process, "incarnation": last.incarnation, "at": last.at, "host": last.host}
+    early = replace(asked, kind="GC", truth=last.truth, first=1, peer=None, **here)
+    return [*rows[:index], early, *rows[index:]]
+
+
+def _source(row: RepairRow) -> tuple[str, int]:
+    return (row.source, row.source_incarnation)
+
+
+def _life(row: AnyRow) -> tuple[str, int]:
+    return (row.process, row.incarnation)
+
+
+def _due_releases(rows: Rows) -> list[list[int]]:
+    """For each member that must have released something by its end, its releases since it joined."""
+    faults = [row for row in rows if isinstance(row, FaultRow)]
+    heals = [moment(row) for row in faults if row.fault == "heal"]
+    ends = {_life(row): moment(row) for row in rows if row.kind == "END"}
+    if not heals or any(row.members for row in faults):
+        return []
+    moved = {(row.group, *_life(row)): row.kind for row in rows if row.kind in ("JOIN", "LEAVE")}
+    views = {(row.group, *_life(row)): row for row in rows if isinstance(row, ViewRow)}
+    found = []
+    for member, kind in moved.items():
+        group, life = member[0], member[1:]
+        due = ends.get(life, 0) - SETTLING_NANOSECONDS
+        if kind == "LEAVE" or max(heals) > due:
+            continue
+        joined = max(
+            index for index, row in enumerate(rows) if row.kind == "JOIN" and (row.group, *_life(row)) == member
+        )
+        mine = [
+            (index, row) for index, row in enumerate(rows) if index > joined and (row.group, *_life(row)) == member
+        ]
+        peers = {
+            (row.peer or "", row.peer_incarnation or 0)
+            for _, row in mine
+            if isinstance(row, MembershipRow) and row.kind == "GRANT"
+        }
+        follows = [
+            peer in ends
+            and moved.get((group, *peer)) == "JOIN"
+            and (group, *peer) in views
+            and life in [(start.source, start.incarnation) for start in views[group, *peer].start]
+            for peer in peers
+        ]
+        owed = [row for _, row in mine if isinstance(row, SendRow) and moment(row) <= due]
+        releases = [index for index, row in mine if row.kind == "GC"]
+        if owed and all(follows) and releases:
+            found.append(releases)
+    return found
+
+
+@damage("A source never releases anything.", "L4")
+def never_released(rows: Rows, random: Random) -> Rows | None:
+    releases = one_of(random, _due_releases(rows))
+    return None if releases is None else [row for index, row in enumerate(rows) if index not in releases]
+
+
+@damage("A source does not release the last of what it should.", "L4")
+def last_release_missing(rows: Rows, random: Random) -> Rows | None:
+    candidates = []
+    for releases in _due_releases(rows):
+        last = rows[releases[-1]]
+        assert isinstance(last, RepairRow)
+        end = next(moment(row) for row in rows if row.kind == "END" and _life(row) == _life(last))
+        covered = [row for row in rows if isinstance(row, SendRow) and _life(row) == _life(last)]
+        if any(
+            row.group == last.group
+            and last.first <= row.sequence <= last.last
+            and moment(row) <= end - SETTLING_NANOSECONDS
+            for row in covered
+        ):
+            candidates.append(releases[-1])
+    index = one_of(random, candidates)
+    return None if index is None else rows[:index] + rows[index + 1 :]
+
+
+def _storm(rows: Rows, random: Random, requests: int, repairs: int) -> Rows | None:
+    """So many requests and repairs for each of as many losses as L8 asks for, at the end of the run."""
+    if any(isinstance(row, FaultRow) and row.fault not in ("load", "heal") for row in rows):
+        return None
+    ends = [index for index, row in enumerate(rows) if row.kind == "END"]
+    sends = [row for row in rows if isinstance(row, SendRow)]
+    pairs = [(sent, index) for sent in sends for index in ends if _life(rows[index]) != _life(sent)]
+    pairs = [
+        (sent, index)
+        for sent, index in pairs
+        if len({moment(row) for row in sends if row.group == sent.group}) > 1
+    ]
+    pair = one_of(random, pairs)
+    if pair is None:
+        return None
+    sent, index = pair
+    end = rows[index]
+    whose = {"source": sent.process, "source_incarnation": sent.incarnation}
+    here = {"run": end.run, "group": sent.group, "process": end.process, "incarnation": end.incarnation}
+    when = {"at": end.at, "host": end.host, "truth": end.truth, "service": "UU"}
+    added: Rows = [
+        RepairRow(kind=kind, first=first, last=first, **whose, **here, **when)
+        for kind, count in (("RTR", requests), ("RTX", repairs))
+        for first in range(2, 2 * LEAST_LOSSES + 2, 2)
+        for _ in range(count)
+    ]
+    return [*rows[:index], *added, *rows[index:]]
+
+
+@damage("Every loss is asked for too often.", "L8")
+def too_many_requests(rows: Rows, random: Random) -> Rows | None:
+    return _storm(rows, random, REPAIR_LIMIT + 1, 1)
+
+
+@damage("Every loss is repaired too often.", "L8")
+def too_many_repairs(rows: Rows, random: Random) -> Rows | None:
+    return _storm(rows, random, 1, REPAIR_LIMIT + 1)
