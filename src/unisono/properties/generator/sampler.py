@@ -110,12 +110,13 @@ class Sampler:
     def begin(self, name: str) -> None:
         """A process starts, or starts again, and joins some groups."""
         before = self.lives[name].incarnation if name in self.lives else self.random.getrandbits(40)
-        across = "everything" if len(self.groups) > 1 and self.random.random() < 0.6 else None
+        across = "everything" if len(self.groups) > 1 and self.random.random() < 0.7 else None
         offset = self.random.randrange(-SECOND, SECOND)
         life = Life(name, before + 2 + self.random.getrandbits(20), offset, across)
         self.lives[name] = life
         self.write(MembershipRow, "START", life)
-        for group in self.random.sample(self.groups, self.random.randint(1, len(self.groups))):
+        fewest = 1 if across is None else len(self.groups)
+        for group in self.random.sample(self.groups, self.random.randint(fewest, len(self.groups))):
             member = Member(life, group, *self.choose_part(across))
             life.members.append(member)
             self.everybody.append(member)
