@@ -63,8 +63,9 @@ def in_views(tables: Tables, property_id: str) -> DataFrame:
             F.row_number().over(stretch.orderBy("position")).alias("ordinal"),
             F.count(F.lit(1)).over(stretch).alias("views"),
             F.lead(names).over(stretch.orderBy("position")).alias("following"),
-            F.explode("start").alias("begin"),
+            "start",
         )
+        .select("*", F.explode("start").alias("begin"))
         .select(
             *MEMBER,
             "stretch",
@@ -119,9 +120,7 @@ def gaps(trace: Projections, property_id: str, lines: DataFrame) -> DataFrame:
         .where(F.struct("sent_timestamp", *SOURCE) < F.col("highest"))
         .select("*", F.col("line").alias("position"))
     )
-    text = F.concat(
-        F.lit("not delivered, though timestamp "), F.col("highest.latest").cast("string"), F.lit(" was")
-    )
+    text = F.concat(F.lit("not delivered, though timestamp "), F.col("highest.latest").cast("string"), F.lit(" was"))
     return violations(property_id, found, text, message_name())
 
 

@@ -24,7 +24,12 @@ def keyed(tables: Tables) -> DataFrame:
         tables.deliver.where("kind = 'DELIVER'")
         .where(timed | ordered)
         .select(
-            *common, *SOURCE, "number", "timestamp", timed.alias("timed"), ordered.alias("ordered"),
+            *common,
+            *SOURCE,
+            "number",
+            "timestamp",
+            timed.alias("timed"),
+            ordered.alias("ordered"),
         )
     )
     empty = [F.lit(None).alias(name) for name in (*SOURCE, "number", "timestamp")]
@@ -63,7 +68,17 @@ def keyed(tables: Tables) -> DataFrame:
         )
         .where("kind = 'DELIVER'")
         .select(
-            *MEMBER, "position", *SOURCE, "number", "timestamp", "timed", "ordered", "key", "highest", "previous", "horizon"
+            *MEMBER,
+            "position",
+            *SOURCE,
+            "number",
+            "timestamp",
+            "timed",
+            "ordered",
+            "key",
+            "highest",
+            "previous",
+            "horizon",
         )
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.projections import Projections
@@ -31,9 +31,7 @@ def causal(trace: Projections) -> DataFrame:
     known = F.concat(F.lit("sent where timestamp "), F.col("known").cast("string"), F.lit(" was known"))
     delivered = trace.keyed.where("timed and previous >= key")
     above = F.concat(F.lit("delivered after timestamp "), F.col("previous.timestamp").cast("string"))
-    return violations("O3", sent, known, message_name()).unionByName(
-        violations("O3", delivered, above, message_name())
-    )
+    return violations("O3", sent, known, message_name()).unionByName(violations("O3", delivered, above, message_name()))
 
 
 def total_order(trace: Projections) -> DataFrame:
@@ -80,6 +78,6 @@ def key_discipline(trace: Projections) -> DataFrame:
     )
 
 
-def _step(column: str, window: Window) -> Column:
+def _step(column: str, window: WindowSpec) -> Column:
     """Whether a column grew, stayed or fell since the row before."""
     return F.signum(F.col(column) - F.lag(column).over(window))

@@ -133,7 +133,13 @@ def last_spells(tables: Tables) -> DataFrame:
             breaks.alias("breaks"),
         )
         .select("*", F.count(F.when(F.col("breaks"), 1)).over(in_order).alias("broken"))
-        .select(*MEMBER, "start", "views", (F.col("ordinal") + F.col("broken")).alias("ordinal"), F.max("broken").over(within).alias("breaks"))
+        .select(
+            *MEMBER,
+            "start",
+            "views",
+            (F.col("ordinal") + F.col("broken")).alias("ordinal"),
+            F.max("broken").over(within).alias("breaks"),
+        )
         .select(*MEMBER, "start", "ordinal", (F.col("views") + F.col("breaks")).alias("views"))
     )
     in_views = views.select(*MEMBER, "ordinal", "views", F.explode("start").alias("begin")).select(

@@ -24,8 +24,16 @@ _OWN = "source = process and source_incarnation = incarnation"
 def release_safety(trace: Projections) -> DataFrame:
     """D8: the highest release before each request tells whether it can be wrong; then the releases, one by one."""
     tables = trace.tables
-    released = tables.repair.where("kind = 'GC'").where(_OWN).select(
-        *_SENDER, F.col("position").alias("release_position"), "last", moment().alias("moment"), _clock().alias("clock")
+    released = (
+        tables.repair.where("kind = 'GC'")
+        .where(_OWN)
+        .select(
+            *_SENDER,
+            F.col("position").alias("release_position"),
+            "last",
+            moment().alias("moment"),
+            _clock().alias("clock"),
+        )
     )
     asked = asked_while_counted(tables)
     stands = F.struct(*asked.columns)
@@ -55,7 +63,9 @@ def release_safety(trace: Projections) -> DataFrame:
 def asked_while_counted(tables: Tables) -> DataFrame:
     """Requests of receivers that count at the source, with the activation point that it granted."""
     names = F.transform("start", lambda start: F.struct(start["source"], start["incarnation"]))
-    views = tables.view.where("kind = 'VIEW'").select(*MEMBER, "position", F.struct("stretch", names.alias("names")).alias("view"))
+    views = tables.view.where("kind = 'VIEW'").select(
+        *MEMBER, "position", F.struct("stretch", names.alias("names")).alias("view")
+    )
     requests = (
         tables.repair.where("kind = 'RTR'")
         .where(held("D8"))
@@ -88,7 +98,10 @@ def asked_while_counted(tables: Tables) -> DataFrame:
         F.col("incarnation").alias("source_incarnation"),
         F.col("peer").alias("process"),
         F.col("peer_incarnation").alias("incarnation"),
-        F.struct(F.col("position").alias("grant_position"), F.when(F.col("kind") == "GRANT", F.col("sequence")).alias("sequence")).alias("grant"),
+        F.struct(
+            F.col("position").alias("grant_position"),
+            F.when(F.col("kind") == "GRANT", F.col("sequence")).alias("sequence"),
+        ).alias("grant"),
         moment().alias("granted_at"),
         _clock().alias("clock"),
     )
@@ -187,9 +200,8 @@ def held_back(tables: Tables, asked: DataFrame, ends: DataFrame, moves: DataFram
     )
     as_peer = {"process": "peer", "incarnation": "peer_incarnation"}
     their_moves = moves.withColumnsRenamed(as_peer).drop("join_position")
-    their_ends = (
-        ends.withColumnsRenamed({**as_peer, "ended": "their_end", "clock": "their_clock"})
-        .select("run", *_PEER, "their_end", "their_clock")
+    their_ends = ends.withColumnsRenamed({**as_peer, "ended": "their_end", "clock": "their_clock"}).select(
+        "run", *_PEER, "their_end", "their_clock"
     )
     names = F.transform("start", lambda start: F.struct(start["source"], start["incarnation"]))
     their_views = (
@@ -199,9 +211,7 @@ def held_back(tables: Tables, asked: DataFrame, ends: DataFrame, moves: DataFram
         .withColumnsRenamed(as_peer)
     )
     themselves = F.struct(F.col("process").alias("source"), "incarnation")
-    gone = (F.col("moved_clock") == F.col("clock")) & (
-        F.col("moved_at") <= F.col("ended") - STALL_LIMIT_NANOSECONDS
-    )
+    gone = (F.col("moved_clock") == F.col("clock")) & (F.col("moved_at") <= F.col("ended") - STALL_LIMIT_NANOSECONDS)
     there = (
         F.col("cut").isNull()
         & (F.col("their_clock") == F.col("clock"))
@@ -223,7 +233,15 @@ def held_back(tables: Tables, asked: DataFrame, ends: DataFrame, moves: DataFram
 def late_repairs(tables: Tables) -> DataFrame:
     """Requests and repairs in the second half of each group's sending, where one clock tells them all."""
     columns = ("run", "group", "kind", moment().alias("moment"), _clock().alias("clock"))
-    nobody = [F.lit(None).cast(kind).alias(name) for name, kind in (("source", "string"), ("source_incarnation", "bigint"), ("first", "bigint"), ("last", "bigint"))]
+    nobody = [
+        F.lit(None).cast(kind).alias(name)
+        for name, kind in (
+            ("source", "string"),
+            ("source_incarnation", "bigint"),
+            ("first", "bigint"),
+            ("last", "bigint"),
+        )
+    ]
     rows = (
         tables.send.where("kind = 'SEND'")
         .select(*columns, *nobody)
@@ -232,7 +250,12 @@ def late_repairs(tables: Tables) -> DataFrame:
     sent = F.when(F.col("kind") == "SEND", F.col("moment"))
     spans = (
         rows.groupBy("run", "group")
-        .agg(F.min(sent).alias("begin"), F.max(sent).alias("end"), F.min("clock").alias("one"), F.max("clock").alias("other"))
+        .agg(
+            F.min(sent).alias("begin"),
+            F.max(sent).alias("end"),
+            F.min("clock").alias("one"),
+            F.max("clock").alias("other"),
+        )
         .where("begin is not null and one = other")
         .select("run", "group", F.expr("(begin + end) div 2").alias("middle"))
     )
@@ -259,7 +282,9 @@ def losses(repairs: DataFrame) -> DataFrame:
 def repair_efficiency(trace: Projections) -> DataFrame:
     """L8."""
     disturbed = trace.tables.fault.where("kind = 'FAULT' and fault not in ('load', 'heal')").select("run").distinct()
-    words = F.explode(F.array(*(F.struct(F.lit(name).alias("word"), F.col(name).alias("rows")) for name in ("requests", "repairs"))))
+    words = F.explode(
+        F.array(*(F.struct(F.lit(name).alias("word"), F.col(name).alias("rows")) for name in ("requests", "repairs")))
+    )
     found = (
         losses(late_repairs(trace.tables))
         .where(F.col("losses") >= LEAST_LOSSES)

@@ -46,6 +46,7 @@ _ALL = (
     rings.ring,
     rings.forged_ring,
     repairs.released_too_early,
+    repairs.asked_after_release,
     repairs.never_released,
     repairs.last_release_missing,
     repairs.too_many_requests,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from unisono.properties.damages.damage import Rows, damage, one_of
-from unisono.properties.damages.reading import in_place_of, with_start
+from unisono.properties.damages.reading import at_time_of, in_place_of, with_start
 from unisono.trace.schema import DeliverRow, SendRow, ViewRow
 
 if TYPE_CHECKING:
@@ -76,18 +76,8 @@ def cross_group_inversion(rows: Rows, random: Random) -> Rows | None:
     if pair is None:
         return None
     first, second = rows[pair[0]], rows[pair[1]]
-    early = _moved(second, first)
-    late = _moved(first, second)
-    rows[pair[0]], rows[pair[1]] = early, late
+    rows[pair[0]], rows[pair[1]] = at_time_of(second, first), at_time_of(first, second)
     return rows
-
-
-def _moved(row: DeliverRow | object, like: object) -> DeliverRow:
-    from msgspec.structs import replace
-
-    assert isinstance(row, DeliverRow)
-    assert isinstance(like, DeliverRow)
-    return replace(row, truth=like.truth, at=like.at)
 
 
 def _domain(rows: Rows, index: int) -> str | None:
@@ -95,8 +85,7 @@ def _domain(rows: Rows, index: int) -> str | None:
     joins = [
         one
         for one in rows[:index]
-        if one.kind == "JOIN"
-        and (one.group, one.process, one.incarnation) == (row.group, row.process, row.incarnation)
+        if one.kind == "JOIN" and (one.group, one.process, one.incarnation) == (row.group, row.process, row.incarnation)
     ]
     return getattr(joins[-1], "across", None) if joins else None
 
@@ -191,8 +180,8 @@ def empty_deliveries(rows: Rows, random: Random) -> Rows | None:
             mine = window.of(rows, source)
             if window.stays(rows, source) and any(index > mine[0] for index in window.deliveries if index not in mine):
                 candidates.append(mine)
-    mine = one_of(random, candidates)
-    return None if mine is None else _without(rows, mine)
+    found = one_of(random, candidates)
+    return None if found is None else _without(rows, found)
 
 
 @damage("A later view begins one number too late, and that message is never delivered.", "O2", "O4")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -38,9 +38,56 @@ def released_too_early(rows: Rows, random: Random) -> Rows | None:
     index, last = found
     asked = rows[index]
     assert isinstance(asked, RepairRow)
-    here = {"process": last.process, "incarnation": last.incarnation, "at": last.at, "host": last.host}
+    here: dict[str, Any] = {"process": last.process, "incarnation": last.incarnation, "at": last.at, "host": last.host}
     early = replace(asked, kind="GC", truth=last.truth, first=1, peer=None, **here)
     return [*rows[:index], early, *rows[index:]]
+
+
+@damage("A receiver that counts asks at its end for what its source released.", "D8")
+def asked_after_release(rows: Rows, random: Random) -> Rows | None:
+    counted: dict[tuple[str, str, int, str, int], tuple[int, MembershipRow]] = {}
+    views: dict[tuple[str, str, int], ViewRow] = {}
+    ends: dict[tuple[str, int], int] = {}
+    for index, row in enumerate(rows):
+        if isinstance(row, ViewRow):
+            views[row.group, row.process, row.incarnation] = row
+        elif row.kind == "END":
+            ends[_life(row)] = index
+        elif isinstance(row, MembershipRow) and row.kind in ("GRANT", "SUSPECT"):
+            counted[row.group, *_life(row), row.peer or "", row.peer_incarnation or 0] = (index, row)
+    candidates = []
+    for (group, name, incarnation, peer, life), (index, grant) in counted.items():
+        end, view = ends.get((peer, life)), views.get((group, peer, life))
+        if end is None or view is None or view.service not in ("RSO", "RTO") or grant.sequence is None:
+            continue
+        if (name, incarnation) not in [(start.source, start.incarnation) for start in view.start]:
+            continue
+        for row in rows[index:end]:
+            if (
+                isinstance(row, RepairRow)
+                and row.kind == "GC"
+                and (row.group, *_life(row)) == (group, name, incarnation)
+            ):
+                if row.last >= grant.sequence and grant.kind == "GRANT" and moment(row) < moment(rows[end]):
+                    candidates.append((row, end, view))
+    found = one_of(random, candidates)
+    if found is None:
+        return None
+    released, end, view = found
+    here: dict[str, Any] = {
+        "process": view.process,
+        "incarnation": view.incarnation,
+        "at": rows[end].at,
+        "host": view.host,
+    }
+    where: dict[str, Any] = {
+        "truth": rows[end].truth,
+        "service": view.service,
+        "stretch": view.stretch,
+        "view": view.view,
+    }
+    asked = replace(released, kind="RTR", first=released.last, **here, **where)
+    return [*rows[:end], asked, *rows[end:]]
 
 
 def _source(row: RepairRow) -> tuple[str, int]:
@@ -69,9 +116,7 @@ def _due_releases(rows: Rows) -> list[list[int]]:
         joined = max(
             index for index, row in enumerate(rows) if row.kind == "JOIN" and (row.group, *_life(row)) == member
         )
-        mine = [
-            (index, row) for index, row in enumerate(rows) if index > joined and (row.group, *_life(row)) == member
-        ]
+        mine = [(index, row) for index, row in enumerate(rows) if index > joined and (row.group, *_life(row)) == member]
         peers = {
             (row.peer or "", row.peer_incarnation or 0)
             for _, row in mine
@@ -124,18 +169,16 @@ def _storm(rows: Rows, random: Random, requests: int, repairs: int) -> Rows | No
     sends = [row for row in rows if isinstance(row, SendRow)]
     pairs = [(sent, index) for sent in sends for index in ends if _life(rows[index]) != _life(sent)]
     pairs = [
-        (sent, index)
-        for sent, index in pairs
-        if len({moment(row) for row in sends if row.group == sent.group}) > 1
+        (sent, index) for sent, index in pairs if len({moment(row) for row in sends if row.group == sent.group}) > 1
     ]
     pair = one_of(random, pairs)
     if pair is None:
         return None
     sent, index = pair
     end = rows[index]
-    whose = {"source": sent.process, "source_incarnation": sent.incarnation}
-    here = {"run": end.run, "group": sent.group, "process": end.process, "incarnation": end.incarnation}
-    when = {"at": end.at, "host": end.host, "truth": end.truth, "service": "UU"}
+    whose: dict[str, Any] = {"source": sent.process, "source_incarnation": sent.incarnation}
+    here: dict[str, Any] = {"run": end.run, "group": sent.group, "process": end.process, "incarnation": end.incarnation}
+    when: dict[str, Any] = {"at": end.at, "host": end.host, "truth": end.truth, "service": "UU"}
     added: Rows = [
         RepairRow(kind=kind, first=first, last=first, **whose, **here, **when)
         for kind, count in (("RTR", requests), ("RTX", repairs))

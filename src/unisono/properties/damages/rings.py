@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -26,19 +26,19 @@ def _ring(rows: Rows, random: Random, forged: bool) -> Rows | None:
     stamps = [row.timestamp for row in rows if isinstance(row, SendRow | DeliverRow)]
     latest = max(stamps, default=0)
 
-    def common(row: AnyRow, kind: str) -> dict[str, object]:
+    def common(row: AnyRow, kind: str) -> dict[str, Any]:
         shift = moment(rows[place]) - moment(row)
         here = {"run": row.run, "group": GROUP, "process": row.process, "incarnation": row.incarnation}
         when = {"at": row.at + shift, "host": row.host, "truth": None if row.truth is None else row.truth + shift}
         return {"kind": kind, "service": "UTO", "stretch": 1, **here, **when}
 
-    content = {"sequence": 1, "number": 1, "size": 0, "body": 0}
+    content: dict[str, Any] = {"sequence": 1, "number": 1, "size": 0, "body": 0}
     added: Rows = [MembershipRow(**common(row, "JOIN"), reason="all") for row in three]
     sends = [SendRow(**common(row, "SEND"), timestamp=latest + 1 + at, **content) for at, row in enumerate(three)]
     added.extend(sends)
     for at, row in enumerate(three):
         for index, sent in enumerate((sends[at], sends[(at + 1) % 3])):
-            whose = {"source": sent.process, "source_incarnation": sent.incarnation, "index": index}
+            whose: dict[str, Any] = {"source": sent.process, "source_incarnation": sent.incarnation, "index": index}
             heard = DeliverRow(**common(row, "DELIVER"), timestamp=sent.timestamp, **whose, **content)
             if forged and at == 2 and index == 1:
                 heard = replace(heard, timestamp=latest + 4)

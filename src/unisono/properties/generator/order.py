@@ -79,7 +79,10 @@ def _may_pass(member: Member, key: Key) -> bool:
             if number <= len(source.sent):
                 if source.key(source.sent[number - 1]) < key:
                     return False
-            elif source.life.alive and source.life.clock < key[0]:
-                if source.life is not member.life or member.life.clock_held:
-                    return False
+            elif (
+                source.life.alive
+                and source.life.clock < key[0]
+                and (source.life is not member.life or member.life.clock_held)
+            ):
+                return False
     return True

@@ -1,4 +1,4 @@
-"""The people of a sampled trace: lives of processes, their places in groups, what they sent and in which order they hear."""
+"""The people of a sampled trace: lives of processes, their places in groups, and what they sent and heard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Message(NamedTuple):
 
 
 class Order:
-    """What one process delivers in one order: the stretch of each group in it, and the highest key since one changed."""
+    """What one process delivers in one order: the stretch of each group, and the highest key since one changed."""
 
     def __init__(self) -> None:
         self.stretches: dict[str, int] = {}

@@ -432,7 +432,7 @@ class Sampler:
         (leave, 0.9),
         (rejoin, 3),
         (disturb, 1),
-        (measure, 1),
+        (measure, 1.8),
         (hold_clock, 0.2),
         (repair, 3),
         (release_some, 3),

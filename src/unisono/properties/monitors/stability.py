@@ -125,9 +125,7 @@ class Stability(Monitor):
             due = end.time - SETTLING_NANOSECONDS
             if healed is None or healed > due:
                 continue
-            missing = [
-                number for sequence, number, time in member.sent if sequence > member.released and time <= due
-            ]
+            missing = [number for sequence, number, time in member.sent if sequence > member.released and time <= due]
             source = (name, incarnation)
             counted = [peer for peer, counts in member.counts.items() if counts]
             if missing and not any(self._holds_back(group, source, end, peer) for peer in counted):

@@ -61,9 +61,9 @@ def in_a_view(rows: Sequence[AnyRow]) -> list[Violation]:
             continue
         view = last_view(rows, row)
         if row.view is None or view is None or view.view != row.view:
-            name = name_of(row) if isinstance(row, DeliverRow) else message_name(row.process, row.incarnation, row.number)
+            name = (
+                name_of(row) if isinstance(row, DeliverRow) else message_name(row.process, row.incarnation, row.number)
+            )
             current = None if view is None else view.view
             violations.append(at(row, "M3", name, f"written in view {row.view}, installed is {current}"))
     return violations
-
-

@@ -95,5 +95,3 @@ def _must_know(
     if reason is None or reason == "once":
         return False
     return reason == "all" or other.process in [name.strip() for name in reason.split(",")]
-
-

@@ -69,5 +69,3 @@ def reliable_fifo(rows: Sequence[AnyRow]) -> list[Violation]:
                 text = f"the view begins there, but {continued(view, before, later)} was due"
                 violations.append(at(later, "O2", name, text))
     return violations
-
-

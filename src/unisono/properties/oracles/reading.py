@@ -129,5 +129,3 @@ def cut_off(rows: Sequence[AnyRow]) -> set[str]:
         return len([row for row in faults if row.edge == edge and name in row.members])
 
     return {name for name in names if edges(name, "begin") > edges(name, "end")}
-
-

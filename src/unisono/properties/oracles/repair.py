@@ -12,7 +12,6 @@ from unisono.properties.oracles.reading import (
     is_outside,
     last_view,
     of,
-    same_member,
     same_process,
     start_of,
 )

@@ -30,13 +30,11 @@ def causal(rows: Sequence[AnyRow]) -> list[Violation]:
     """O3."""
     violations = []
     for row in of(rows, SendRow, "SEND"):
-        sent = [
-            one for one in of(rows, SendRow, "SEND") if same_process(one, row) and held(row, "O3", "sender")
-        ]
+        sent = [one for one in of(rows, SendRow, "SEND") if same_process(one, row) and held(row, "O3", "sender")]
         heard = [one for one in of(rows, DeliverRow, "DELIVER") if same_process(one, row)]
         marks = [one for one in of(rows, GaugeRow, "MARK") if same_process(one, row) and one.name == CLOCK_HELD]
         excused = any(mark.position < row.position for mark in marks)
-        known = [*sent, *([] if excused else heard)]
+        known: list[SendRow | DeliverRow] = [*sent, *([] if excused else heard)]
         if any(one.position < row.position and one.timestamp >= row.timestamp for one in known):
             name = message_name(row.process, row.incarnation, row.number)
             violations.append(at(row, "O3", name, "sent with a timestamp that is not above what was known"))
@@ -178,9 +176,11 @@ def key_discipline(rows: Sequence[AnyRow]) -> list[Violation]:
                 name = message_name(send.process, send.incarnation, send.number)
                 violations.append(at(send, "O8", name, "its timestamp does not grow with its number"))
     timed = deliveries(rows, "O3")
-    for row in timed:
+    violations.extend(
+        at(row, "O8", name_of(row), "delivered below the horizon")
+        for row in timed
         if any(
             _same_stretch(one, row) and one.position < row.position and one.timestamp > row.timestamp for one in timed
-        ):
-            violations.append(at(row, "O8", name_of(row), "delivered below the horizon"))
+        )
+    )
     return violations
