@@ -790,7 +790,7 @@ def test_o2_a_spell_goes_on_from_one_reliable_service_to_another() -> None:
 def granted() -> Trace:
     """Alice counts bob from sequence 10 on, and has released up to 20."""
     trace = pair()
-    peer = {"peer": "bob", "peer_incarnation": LIVES["bob"]}
+    peer: dict[str, Any] = {"peer": "bob", "peer_incarnation": LIVES["bob"]}
     trace.membership(1, "alice", "GRANT", "market", sequence=10, **peer)
     trace.release(2, "alice", 20)
     return trace
@@ -814,7 +814,7 @@ def test_d8_a_request_from_before_the_release_or_the_activation_point_is_no_viol
 
 
 def test_d8_who_was_left_behind_or_follows_no_more_may_ask() -> None:
-    peer = {"peer": "bob", "peer_incarnation": LIVES["bob"]}
+    peer: dict[str, Any] = {"peer": "bob", "peer_incarnation": LIVES["bob"]}
     suspected = granted()
     suspected.membership(2.5, "alice", "SUSPECT", "market", **peer)
     assert asking(suspected, 3, 15, 25) == []

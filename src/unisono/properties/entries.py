@@ -45,8 +45,8 @@ _ALL = (
         name="delivery integrity",
         statement=(
             "Every DELIVER has a SEND of the same group, source, incarnation and number, with the same sequence, "
-            "size, body and timestamp (the first such SEND, should there be several). Where both have a global "
-            "time, the SEND is not the later one."
+            "size, body and timestamp (the first such SEND, should there be several). Where both have a global time, "
+            "the SEND is not the later one."
         ),
         report="something was delivered that was not sent, or not like that",
         oracle=oracles.delivery_integrity,
@@ -58,10 +58,10 @@ _ALL = (
         id="D2",
         name="no duplication",
         statement=(
-            "A process (name and incarnation) delivers a number of one source in one group at most once under reliable "
-            "services (those that promise O2), in its whole life; and at most once in each stretch of a service that "
-            "promises this and is not reliable. After a change of service or a return, what came under the one kind "
-            "may come again under the other."
+            "A process (name and incarnation) delivers a number of one source in one group at most once under "
+            "reliable services (those that promise O2), in its whole life; and at most once in each stretch of a "
+            "service that promises this and is not reliable. After a change of service or a return, what came under "
+            "the one kind may come again under the other."
         ),
         report="a message was delivered more than once",
         oracle=oracles.no_duplication,
@@ -77,8 +77,9 @@ _ALL = (
             "global time, or on one host), for sequences from the one that the GRANT gives, until a SUSPECT of the "
             "source, and not while the view of its stretch is without the source. An RTR breaks this if it asks for "
             "such a sequence that a GC of the source covers, where the GC comes after the GRANT at the source and is "
-            "earlier than the RTR. A request from before the release, of one that was left behind and does not know it "
-            "yet, or from before its activation point is no violation, and times that do not compare are not judged."
+            "earlier than the RTR. A request from before the release, of one that was left behind and does not know "
+            "it yet, or from before its activation point is no violation, and times that do not compare are not "
+            "judged."
         ),
         report="somebody who counts asked for what was released",
         oracle=oracles.release_safety,
@@ -102,8 +103,8 @@ _ALL = (
         id="O1",
         name="FIFO",
         statement=(
-            "Of one source (name and incarnation) in one group, a process delivers ever higher numbers: under reliable "
-            "services in its whole life, under others that promise this in each stretch."
+            "Of one source (name and incarnation) in one group, a process delivers ever higher numbers: under "
+            "reliable services in its whole life, under others that promise this in each stretch."
         ),
         report="messages of one source were delivered out of order",
         oracle=oracles.fifo,
@@ -115,11 +116,12 @@ _ALL = (
         id="O2",
         name="reliable FIFO",
         statement=(
-            "A spell is a maximal run of consecutive VIEWs of a process in one group that contain the source, all under "
-            "services that promise this, without a JOIN of the process between them, and each of the stretch of the "
-            "one before or the next: it goes on when one reliable service becomes another. Within a spell the delivered numbers are dense and begin at the start number of its first view; every later "
-            "view of the spell gives the next number as its start. Nothing is delivered from a source outside the "
-            "current view, which is of the stretch of the DELIVER. Sequences play no part."
+            "A spell is a maximal run of consecutive VIEWs of a process in one group that contain the source, all "
+            "under services that promise this, without a JOIN of the process between them, and each of the stretch of"
+            " the one before or the next: it goes on when one reliable service becomes another. Within a spell the "
+            "delivered numbers are dense and begin at the start number of its first view; every later view of the "
+            "spell gives the next number as its start. Nothing is delivered from a source outside the current view, "
+            "which is of the stretch of the DELIVER. Sequences play no part."
         ),
         report="a message of a source in the view was left out, or one of a stranger delivered",
         oracle=oracles.reliable_fifo,
@@ -147,11 +149,11 @@ _ALL = (
         id="O4",
         name="reliable causal order",
         statement=(
-            "For a process under reliable timestamp order and each maximal run of consecutive VIEWs of one stretch that "
-            "contain a source: of the numbers from the start in the first of them on that the source sent and the "
-            "process did not deliver in them, the lowest has a key above every key that the process delivered in them. "
-            "If the next VIEW of the stretch is without the source, only numbers up to the highest that it delivered "
-            "of the source are asked for. The violation is at the first VIEW."
+            "For a process under reliable timestamp order and each maximal run of consecutive VIEWs of one stretch "
+            "that contain a source: of the numbers from the start in the first of them on that the source sent and "
+            "the process did not deliver in them, the lowest has a key above every key that the process delivered in "
+            "them. If the next VIEW of the stretch is without the source, only numbers up to the highest that it "
+            "delivered of the source are asked for. The violation is at the first VIEW."
         ),
         report="a message was left out though later ones were delivered",
         oracle=oracles.reliable_causal,
@@ -163,11 +165,11 @@ _ALL = (
         id="O6",
         name="total order",
         statement=(
-            "Keys grow at each process. What it delivers under timestamp order is in one order for each group, or for "
-            "all groups of a domain, where its last JOINs of them name that one in `across`. The order begins anew "
-            "when one of these groups has the first VIEW or DELIVER of a new stretch. Within it a DELIVER has a key above "
-            "all before it. With equal timestamps everywhere (O8) no disagreement of any number of processes, in a "
-            "ring or otherwise, can pass."
+            "Keys grow at each process. What it delivers under timestamp order is in one order for each group, or for"
+            " all groups of a domain, where its last JOINs of them name that one in `across`. The order begins anew "
+            "when one of these groups has the first VIEW or DELIVER of a new stretch. Within it a DELIVER has a key "
+            "above all before it. With equal timestamps everywhere (O8) no disagreement of any number of processes, "
+            "in a ring or otherwise, can pass."
         ),
         report="a process delivered in another order than that of the keys",
         oracle=oracles.total_order,
@@ -209,13 +211,13 @@ _ALL = (
         id="L2",
         name="multicast liveness",
         statement=(
-            "For a process that reached END in the group: (1) of every source in its last view that "
-            "reached END too it delivered all numbers from the start of the current spell on, except those sent "
-            "less than 2 s before its END; (2) every source that reached END in the group and sent "
-            "something is in its last view, if its JOIN asked for `all` or for a list with that name, if both JOINs, "
-            "the first VIEW of the stretch of its last one and a SEND of the source are at least 2 s older than its END, if the trace has a `heal`, and if neither "
-            "name is in a fault that never ended. The service of its last JOIN, VIEW, SEND, DELIVER or GAUGE there must "
-            "promise this. Times on clocks that cannot be compared are not judged."
+            "For a process that reached END in the group: (1) of every source in its last view that reached END too "
+            "it delivered all numbers from the start of the current spell on, except those sent less than 2 s before "
+            "its END; (2) every source that reached END in the group and sent something is in its last view, if its "
+            "JOIN asked for `all` or for a list with that name, if both JOINs, the first VIEW of the stretch of its "
+            "last one and a SEND of the source are at least 2 s older than its END, if the trace has a `heal`, and if"
+            " neither name is in a fault that never ended. The service of its last JOIN, VIEW, SEND, DELIVER or GAUGE"
+            " there must promise this. Times on clocks that cannot be compared are not judged."
         ),
         report="a living process lacks what a living source sent, or the source itself",
         oracle=oracles.multicast_liveness,
@@ -227,12 +229,12 @@ _ALL = (
         id="L4",
         name="stability",
         statement=(
-            "A source that reached END as a member has released everything that it sent since its last JOIN, except in "
-            "the last 2 s: the highest `last` of its GCs is not below the sequence of such a SEND. This is judged where "
-            "the last `heal` is at least 2 s older than the END, where no fault with its name never ended, and where "
-            "each receiver with a GRANT and no SUSPECT after it since then either left 10 s before or more, or reached "
-            "its own END at most 1 s earlier, with the source in its last VIEW and in no fault that never ended. Times "
-            "that do not compare are not judged."
+            "A source that reached END as a member has released everything that it sent since its last JOIN, except "
+            "in the last 2 s: the highest `last` of its GCs is not below the sequence of such a SEND. This is judged "
+            "where the last `heal` is at least 2 s older than the END, where no fault with its name never ended, and "
+            "where each receiver with a GRANT and no SUSPECT after it since then either left 10 s before or more, or "
+            "reached its own END at most 1 s earlier, with the source in its last VIEW and in no fault that never "
+            "ended. Times that do not compare are not judged."
         ),
         report="a living source did not release what everybody has",
         oracle=oracles.stability,
@@ -244,8 +246,8 @@ _ALL = (
         id="L6",
         name="no deadlock",
         statement=(
-            "Progress is a VIEW, or a DELIVER from another name. It is due while a `load` is active and at least two, "
-            "and more than half, of the names with a START so far are present: not in an active fault, not between "
+            "Progress is a VIEW, or a DELIVER from another name. It is due while a `load` is active and at least two,"
+            " and more than half, of the names with a START so far are present: not in an active fault, not between "
             "CRASH and START, not between the LEAVE of their last group and a JOIN. While it is due there is never "
             "more than 10 s without it, counted from the beginning and to the end of each such stretch of time; the "
             "trace ends with its last START, JOIN, LEAVE, CRASH, END, VIEW, DELIVER or FAULT."
@@ -271,9 +273,10 @@ _ALL = (
         name="repair efficiency",
         statement=(
             "In a run without a FAULT other than `load` and `heal`, take the RTRs and RTXs of a group later than the "
-            "middle between its first and its last SEND. A loss is a range of sequences of one source after RTRs "
-            "that share a sequence are merged. Where there are at least 50 losses, there are at most 3 RTRs and at most "
-            "3 RTXs for each on average. A group whose SENDs, RTRs and RTXs are not all told by one clock is not judged."
+            "middle between its first and its last SEND. A loss is a range of sequences of one source after RTRs that"
+            " share a sequence are merged. Where there are at least 50 losses, there are at most 3 RTRs and at most 3"
+            " RTXs for each on average. A group whose SENDs, RTRs and RTXs are not all told by one clock is not "
+            "judged."
         ),
         report="losses were asked for, or repaired, too often",
         oracle=oracles.repair_efficiency,

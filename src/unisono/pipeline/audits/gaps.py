@@ -1,7 +1,7 @@
 """What is left out of a total order: within a view (O7), and within a spell of a source (O4).
 
-A line is a source in consecutive views of a member. Most lines are dense, so that what comes next is known from a count;
-one lookup among the sends tells its key. Only lines that are not dense are held against every message.
+A line is a source in consecutive views of a member. Most lines are dense, so that a count tells what comes next; one
+lookup among the sends tells its key. Only lines that are not dense are held against every message.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def without_gaps(trace: Projections) -> DataFrame:
 
 
 def in_views(tables: Tables, property_id: str) -> DataFrame:
-    """Every source of every view, with the place of the view among the `views` of its stretch, and who is in the next."""
+    """Every source of every view: the place of the view among the `views` of its stretch, and who is in the next."""
     stretch = Window.partitionBy(*MEMBER, "stretch")
     names = F.transform("start", lambda start: F.struct(start["source"], start["incarnation"]))
     return (
@@ -128,7 +128,7 @@ _FOUND = (*_LINE, "ended", "top", "highest", "number", "sent_timestamp")
 
 
 def _next_of_dense(trace: Projections, lines: DataFrame) -> DataFrame:
-    """The first message from where a dense line ends: the sends, highest number first, and each line where it stands."""
+    """The first message from where a dense line ends: the sends, highest number first, each line where it stands."""
     line = F.struct(*MEMBER[2:], "line", "ended", "top", "highest")
     probes = lines.select(*_SENDER, (F.col("first") + F.col("got")).alias("number"), line.alias("asked"))
     sent = sends(trace.tables.send).select(*_SENDER, "number", F.struct("number", "sent_timestamp").alias("sent"))

@@ -15,8 +15,10 @@ _UNIT = (*PROCESS, "domain")
 
 
 def keyed(tables: Tables) -> DataFrame:
-    """`key` orders messages; `previous` is that of the delivery before in the stretch (O3), `horizon` the highest timestamp
-    there (O8), `highest` the highest key since the order began (O6). `timed` and `ordered` say who is held to them.
+    """Every delivery that is held to O3 (`timed`) or O6 (`ordered`), with its `key`.
+
+    `previous` is the key of the delivery before in the stretch (O3), `horizon` the highest timestamp there (O8),
+    `highest` the highest key since the order began (O6).
     """
     timed, ordered = held("O3", "receiver"), held("O6", "receiver")
     common = (*MEMBER, "position", "kind", "stretch")

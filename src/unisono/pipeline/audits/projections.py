@@ -59,8 +59,8 @@ def timeline(tables: Tables) -> DataFrame:
 
     `view_position` is its place: of a delivery, where it is of the same stretch; of a start point, where spells go on
     from it; null once the member joined anew. `named` and `installed` are the view that the row names and that view,
-    where they are not the same (M3). `known_sent` and `known_heard` are the highest timestamps that its process sent and
-    delivered before, in any group (O3).
+    where they are not the same (M3). `known_sent` and `known_heard` are the highest timestamps that its process sent
+    and delivered before, in any group (O3).
     """
     common = (*MEMBER, "position", "kind", "service", "stretch", "view")
     nobody = [F.lit(None).alias(name) for name in (*SOURCE, "number", "timestamp")]

@@ -123,7 +123,7 @@ def _clock() -> Column:
 
 
 def stability(trace: Projections) -> DataFrame:
-    """L4: of each member that is there at its end, the sends above its highest release, unless somebody holds it back."""
+    """L4: of each member that is there at its end, the sends above its highest release, if nobody holds it back."""
     tables = trace.tables
     moves = moved(tables)
     ends = tables.membership.where("kind = 'END'").select(

@@ -29,9 +29,10 @@ def released_too_early(rows: Rows, random: Random) -> Rows | None:
             and row.kind in ("GRANT", "SUSPECT")
             and (row.group, row.peer, row.peer_incarnation) == (asked.group, asked.process, asked.incarnation)
         ]
-        if counted and counted[-1].kind == "GRANT" and moment(theirs[-1]) < moment(asked):
-            if (counted[-1].sequence or 0) <= asked.last:
-                candidates.append((index, theirs[-1]))
+        if not counted or counted[-1].kind != "GRANT" or (counted[-1].sequence or 0) > asked.last:
+            continue
+        if moment(theirs[-1]) < moment(asked):
+            candidates.append((index, theirs[-1]))
     found = one_of(random, candidates)
     if found is None:
         return None
@@ -55,21 +56,25 @@ def asked_after_release(rows: Rows, random: Random) -> Rows | None:
             ends[_life(row)] = index
         elif isinstance(row, MembershipRow) and row.kind in ("GRANT", "SUSPECT"):
             counted[row.group, *_life(row), row.peer or "", row.peer_incarnation or 0] = (index, row)
-    candidates = []
+    candidates: list[tuple[RepairRow, int, ViewRow]] = []
     for (group, name, incarnation, peer, life), (index, grant) in counted.items():
         end, view = ends.get((peer, life)), views.get((group, peer, life))
         if end is None or view is None or view.service not in ("RSO", "RTO") or grant.sequence is None:
             continue
         if (name, incarnation) not in [(start.source, start.incarnation) for start in view.start]:
             continue
-        for row in rows[index:end]:
-            if (
-                isinstance(row, RepairRow)
-                and row.kind == "GC"
-                and (row.group, *_life(row)) == (group, name, incarnation)
-            ):
-                if row.last >= grant.sequence and grant.kind == "GRANT" and moment(row) < moment(rows[end]):
-                    candidates.append((row, end, view))
+        if grant.kind != "GRANT":
+            continue
+        releases = [
+            row
+            for row in rows[index:end]
+            if isinstance(row, RepairRow)
+            and row.kind == "GC"
+            and (row.group, *_life(row)) == (group, name, incarnation)
+        ]
+        candidates.extend(
+            (row, end, view) for row in releases if row.last >= grant.sequence and moment(row) < moment(rows[end])
+        )
     found = one_of(random, candidates)
     if found is None:
         return None
