@@ -1,4 +1,4 @@
-"""The first properties once more, in SQL for another engine, over the same Parquet files.
+"""The properties once more, in SQL for another engine, over the same Parquet files.
 
 Written from the statements, by other means than the Spark forms wherever SQL offers some: as-of joins, lists that are
 folded, and plain comparisons of everything with everything.
@@ -20,12 +20,22 @@ _MESSAGE = "format('{}~{:x}/{}', %s, %s, %s)"
 DELIVERED = _MESSAGE % ("d.source", "d.source_incarnation", "d.number")
 
 _VIEWS = """
+create macro reliable(service) as service is null or service not in ('UU', 'USO', 'UTO', 'ALF');
+create macro timed(service) as service is null or service not in ('UU', 'USO', 'RSO', 'ALF');
+create macro gapless(service) as service is null or service not in ('UU', 'USO', 'UTO', 'RSO', 'ALF');
+create macro in_line(service) as service is null or service not in ('UU', 'ALF');
+create macro clock(truth, host) as case when truth is null then 'on ' || host else 'truth' end;
+create macro key(stamp, source, incarnation) as {'t': stamp, 's': source, 'i': incarnation};
 create table deliveries as select * from deliver where kind = 'DELIVER';
 create table sends as select *, coalesce(truth, "at") as moment from send where kind = 'SEND';
 create table views as select *, coalesce(truth, "at") as moment from view where kind = 'VIEW';
 create table moves as select *, coalesce(truth, "at") as moment from membership;
 create table joins as select * from moves where kind = 'JOIN';
-create table ordered as select * from deliveries where service is distinct from 'UU';
+create table ordered as select * from deliveries where reliable(service);
+create table once as select *, case when reliable(service) then -1 else stretch end as lane from deliveries
+    where service is distinct from 'UU';
+create table first_sends as select * from sends
+    qualify row_number() over (partition by run, "group", process, incarnation, number order by position) = 1;
 """
 
 _SAME_MEMBER = 'x.run = y.run and x."group" = y."group" and x.process = y.process and x.incarnation = y.incarnation'
@@ -36,10 +46,6 @@ def _same_member(one: str, other: str) -> str:
 
 
 D1 = f"""
-with first_sends as (
-    select * from sends
-    qualify row_number() over (partition by run, "group", process, incarnation, number order by position) = 1
-)
 select d.run, 'D1', d."group", d.process, d.incarnation, d.position, {DELIVERED}
 from deliveries d left join first_sends s
 on d.run = s.run and d."group" = s."group" and d.source = s.process
@@ -50,9 +56,9 @@ where s.run is null or s.truth > d.truth
 
 D2 = f"""
 select d.run, 'D2', d."group", d.process, d.incarnation, d.position, {DELIVERED}
-from ordered d
+from once d
 where exists (
-    from ordered e where {_same_member("d", "e")} and d.source = e.source
+    from once e where {_same_member("d", "e")} and d.lane = e.lane and d.source = e.source
         and d.source_incarnation = e.source_incarnation and d.number = e.number and e.position < d.position
 )
 """
@@ -67,23 +73,24 @@ with written as (
 )
 select d.run, 'M3', d."group", d.process, d.incarnation, d.position, {DELIVERED}
 from written d asof left join views v on {_same_member("d", "v")} and d.position > v.position
-where d.service is distinct from 'UU' and (d.view is null or v.view is distinct from d.view)
+where reliable(d.service) and (d.view is null or v.view is distinct from d.view)
 """
 
 O1 = f"""
 select d.run, 'O1', d."group", d.process, d.incarnation, d.position, {DELIVERED}
-from ordered d
+from once d where in_line(service)
 qualify d.number <= lag(d.number) over (
-    partition by d.run, d."group", d.process, d.incarnation, d.source, d.source_incarnation order by d.position
+    partition by d.run, d."group", d.process, d.incarnation, d.source, d.source_incarnation, d.lane
+    order by d.position
 )
 """
 
 
-def _with_view(rows: str) -> str:
-    """Rows with the view before them, or without one where the process joined since."""
+def _with_view(rows: str, condition: str) -> str:
+    """Rows with the view before them, or without one where the process joined since or the condition fails."""
     return f"""
-        select d.*, case when j.position is null or j.position < v.position then v.position end as view_position,
-            v.start as view_start
+        select d.*, v.start as view_start, case when (j.position is null or j.position < v.position)
+            and {condition} then v.position end as view_position
         from {rows} d
         asof left join views v on {_same_member("d", "v")} and d.position > v.position
         asof left join joins j on {_same_member("d", "j")} and d.position > j.position
@@ -95,16 +102,16 @@ def _start_of(starts: str, source: str, incarnation: str) -> str:
 
 
 O2 = f"""
-with placed as ({_with_view("ordered")}),
+with placed as ({_with_view("ordered", "v.stretch = d.stretch")}),
 due as (
     select *, {_start_of("view_start", "source", "source_incarnation")} as began, lag(number) over (
         partition by run, "group", process, incarnation, source, source_incarnation, view_position order by position
     ) + 1 as following from placed
 ),
-later as ({_with_view("views")}),
+later as ({_with_view("views", "d.stretch - v.stretch in (0, 1) and reliable(v.service)")}),
 begun as (
     select * exclude (start), unnest(start) as point from later
-    where view_position is not null and service is distinct from 'UU'
+    where view_position is not null and reliable(service)
 ),
 continued as (
     select b.*, coalesce(
@@ -133,21 +140,27 @@ taking as (
     select run, "group", process, incarnation,
         max_by(service, position) filter (service is not null and kind <> 'LEAVE') as service,
         max(position) filter (kind = 'JOIN') as join_position,
-        max_by(kind, position) filter (kind <> 'VIEW') as moved,
-        count(*) filter (kind <> 'LEAVE') as there
+        max_by(kind, position) filter (kind in ('JOIN', 'LEAVE')) as moved,
+        count(*) filter (kind in ('JOIN', 'VIEW')) as there
     from (
         select run, "group", process, incarnation, position, kind, service from moves where kind in ('JOIN', 'LEAVE')
         union all select run, "group", process, incarnation, position, kind, service from views
+        union all select run, "group", process, incarnation, position, kind, service from sends
+        union all select run, "group", process, incarnation, position, kind, service from deliveries
+        union all select run, "group", process, incarnation, position, kind, service from gauge where kind = 'GAUGE'
     ) group by all
 ),
 listeners as (
     select e.*, t."group", t.join_position from ends e
     join taking t on t.run = e.run and t.process = e.process and t.incarnation = e.incarnation
-    where t.there > 0 and t.moved is distinct from 'LEAVE' and t.service is distinct from 'UU'
+    where t.there > 0 and t.moved is distinct from 'LEAVE' and reliable(t.service)
 ),
 current as (
-    select v.* from views v join listeners l on {_same_member("v", "l")}
+    select v.*, coalesce(v.stretch - lag(v.stretch) over w not in (0, 1) or not lag(reliable(v.service)) over w, false)
+        as breaks
+    from views v join listeners l on {_same_member("v", "l")}
     where l.join_position is null or v.position > l.join_position
+    window w as (partition by v.run, v."group", v.process, v.incarnation order by v.position)
 ),
 pairs as (
     select l.*, o.process as source, o.incarnation as source_incarnation,
@@ -157,13 +170,14 @@ pairs as (
 ),
 spells as (
     select p.*, coalesce((select max(c.position) from current c where {_same_member("c", "p")} and len(list_filter(
-        c.start, lambda item: item.source = p.source and item.incarnation = p.source_incarnation)) = 0), -1) as absent
+        c.start, lambda item: item.source = p.source and item.incarnation = p.source_incarnation)) = 0), -1) as absent,
+        coalesce((select max(c.position) from current c where {_same_member("c", "p")} and c.breaks), -1) as broken
     from pairs p where last_start is not null
 ),
 firsts as (
     select s.*, (
         select min_by({_start_of("c.start", "s.source", "s.source_incarnation")}, c.position)
-        from current c where {_same_member("c", "s")} and c.position > s.absent
+        from current c where {_same_member("c", "s")} and c.position > s.absent and c.position >= s.broken
     ) as first_number from spells s
 ),
 missing as (
@@ -189,6 +203,8 @@ shut_out as (
     join joins other on {_same_member("other", "theirs")} and other.position = theirs.join_position
     where p.last_start is null and theirs.moved = 'JOIN'
         and mine.moment <= p.last_due and other.moment <= p.last_due
+        and coalesce((select min(c.moment) from current c where {_same_member("c", "p")} and c.stretch = (
+            select max_by(e.stretch, e.position) from current e where {_same_member("e", "p")})), 0) <= p.last_due
         and (mine.reason = 'all' or (mine.reason <> 'once' and p.source in (
             select trim(unnest(string_split(mine.reason, ','))))))
         and exists (from sends s where s.run = p.run and s."group" = p."group" and s.process = p.source
@@ -199,6 +215,240 @@ shut_out as (
 select run, 'L2', "group", process, incarnation, position, {_MESSAGE % ("source", "source_incarnation", "number")}
 from missing
 union all select run, 'L2', "group", process, incarnation, position, null from shut_out
+"""
+
+_SENT = _MESSAGE % ("d.process", "d.incarnation", "d.number")
+
+O3 = f"""
+with known as (
+    select run, process, incarnation, position, timestamp, 'SEND' as kind from sends
+    union all select run, process, incarnation, position, timestamp, 'DELIVER' from deliveries
+)
+select d.run, 'O3', d."group", d.process, d.incarnation, d.position, {_SENT}
+from sends d where exists (
+    from known k where k.run = d.run and k.process = d.process and k.incarnation = d.incarnation
+        and k.position < d.position and k.timestamp >= d.timestamp and (k.kind = 'SEND' or not exists (
+            from gauge g where g.run = d.run and g.process = d.process and g.incarnation = d.incarnation
+                and g.kind = 'MARK' and g.name = 'clock-held' and g.position < d.position))
+)
+union all
+select d.run, 'O3', d."group", d.process, d.incarnation, d.position, {DELIVERED}
+from deliveries d where timed(service)
+qualify key(timestamp, source, source_incarnation) <= lag(key(timestamp, source, source_incarnation)) over (
+    partition by run, "group", process, incarnation, stretch order by position
+)
+"""
+
+O6 = f"""
+with rows as (
+    select run, "group", process, incarnation, position, stretch, source, source_incarnation, number, timestamp
+    from deliveries where timed(service)
+    union all
+    select run, "group", process, incarnation, position, stretch, null, null, null, null from views where timed(service)
+),
+placed as (
+    select d.*, coalesce('across ' || j.across, 'alone ' || d."group") as domain
+    from rows d asof left join joins j on {_same_member("d", "j")} and d.position > j.position
+),
+begun as (
+    select *, stretch is distinct from lag(stretch) over (
+        partition by run, process, incarnation, domain, "group" order by position) as begins from placed
+),
+eras as (
+    select *, count(*) filter (begins) over (
+        partition by run, process, incarnation, domain order by position) as era from begun
+)
+select d.run, 'O6', d."group", d.process, d.incarnation, d.position, {DELIVERED}
+from eras d where d.number is not null and exists (
+    from eras e where e.run = d.run and e.process = d.process and e.incarnation = d.incarnation
+        and e.domain = d.domain and e.era = d.era and e.position < d.position and e.number is not null
+        and key(e.timestamp, e.source, e.source_incarnation) >= key(d.timestamp, d.source, d.source_incarnation)
+)
+"""
+
+O8 = f"""
+select d.run, 'O8', d."group", d.process, d.incarnation, d.position, {DELIVERED}
+from deliveries d join first_sends s on d.run = s.run and d."group" = s."group" and d.source = s.process
+    and d.source_incarnation = s.incarnation and d.number = s.number
+where in_line(d.service) and d.timestamp <> s.timestamp
+union all
+(select d.run, 'O8', d."group", d.process, d.incarnation, d.position, {_SENT}
+from sends d
+window w as (partition by run, "group", process, incarnation order by position)
+qualify sign(number - lag(number) over w) <> sign(timestamp - lag(timestamp) over w))
+union all
+select d.run, 'O8', d."group", d.process, d.incarnation, d.position, {DELIVERED}
+from deliveries d where timed(d.service) and exists (
+    from deliveries e where {_same_member("d", "e")} and e.stretch = d.stretch and e.position < d.position
+        and timed(e.service) and e.timestamp > d.timestamp
+)
+"""
+
+
+def _gaps(property_id: str, together: str) -> str:
+    """What is left out of consecutive views: `together` says which view of a stretch begins a new line."""
+    return f"""
+with placed as ({_with_view("deliveries", "v.stretch = d.stretch")}),
+held as (
+    select *, row_number() over w as ordinal, lead(start) over w as following
+    from views where gapless(service)
+    window w as (partition by run, "group", process, incarnation, stretch order by position)
+),
+inside as (
+    select * exclude (point), point.source as source, point.incarnation as source_incarnation, point.number as begin
+    from (select * exclude (start), unnest(start) as point from held)
+),
+chained as (
+    select *, {together} as fresh from inside
+    window w as (partition by run, "group", process, incarnation, stretch, source, source_incarnation order by ordinal)
+),
+lines as (
+    select *, count(*) filter (fresh) over (
+        partition by run, "group", process, incarnation, stretch, source, source_incarnation order by ordinal) as line
+    from chained
+),
+whole as (
+    select run, "group", process, incarnation, stretch, source, source_incarnation, line,
+        min(position) as position, min_by(begin, ordinal) as begin, list(position) as places,
+        max_by(following is not null and len(list_filter(following, lambda item: item.source = lines.source
+            and item.incarnation = lines.source_incarnation)) = 0, ordinal) as ended
+    from lines group by all
+),
+judged as (
+    select w.*, (select max(key(p.timestamp, p.source, p.source_incarnation)) from placed p
+            where {_same_member("p", "w")} and gapless(p.service) and list_contains(w.places, p.view_position)) as most,
+        (select max(p.number) from placed p where {_same_member("p", "w")} and gapless(p.service)
+            and list_contains(w.places, p.view_position) and p.source = w.source
+            and p.source_incarnation = w.source_incarnation) as top
+    from whole w
+),
+missing as (
+    select j.*, s.number, s.timestamp from judged j
+    join first_sends s on s.run = j.run and s."group" = j."group" and s.process = j.source
+        and s.incarnation = j.source_incarnation and s.number >= j.begin
+    where j.most is not null and not exists (
+        from placed p where {_same_member("p", "j")} and gapless(p.service) and list_contains(j.places, p.view_position)
+            and p.source = j.source and p.source_incarnation = j.source_incarnation and p.number = s.number)
+    qualify row_number() over (partition by j.run, j."group", j.process, j.incarnation, j.stretch, j.source,
+        j.source_incarnation, j.line order by s.number) = 1
+)
+select d.run, '{property_id}', d."group", d.process, d.incarnation, d.position, {DELIVERED}
+from missing d where key(timestamp, source, source_incarnation) < most and not (ended and number > coalesce(top, 0))
+"""
+
+
+O4 = _gaps("O4", "ordinal is distinct from lag(ordinal) over w + 1")
+O7 = _gaps("O7", "true")
+
+D8 = f"""
+with asked as (
+    select r.*, coalesce(r.truth, r."at") as moment, v.start as view_start, v.stretch as view_stretch
+    from repair r asof left join views v on {_same_member("r", "v")} and r.position > v.position
+    where r.kind = 'RTR' and reliable(r.service)
+),
+counted as (
+    select a.run, a."group", a.process, a.incarnation, a.position, a.source, a.source_incarnation, a.first, a.last,
+        a.moment, clock(a.truth, a.host) as clock, arg_max({{'kind': g.kind, 'position': g.position,
+            'sequence': coalesce(g.sequence, -1)}}, g.position) as granted
+    from asked a join moves g on g.run = a.run and g."group" = a."group" and g.process = a.source
+        and g.incarnation = a.source_incarnation and g.peer = a.process and g.peer_incarnation = a.incarnation
+        and g.kind in ('GRANT', 'SUSPECT') and g.moment <= a.moment
+        and clock(g.truth, g.host) = clock(a.truth, a.host)
+    where a.view_stretch is distinct from a.stretch or len(list_filter(a.view_start,
+        lambda item: item.source = a.source and item.incarnation = a.source_incarnation)) > 0
+    group by all
+)
+select c.run, 'D8', c."group", c.process, c.incarnation, c.position, null from counted c
+where c.granted.kind = 'GRANT' and c.granted.sequence >= 0 and exists (
+    from repair g where g.kind = 'GC' and g.run = c.run and g."group" = c."group" and g.process = c.source
+        and g.incarnation = c.source_incarnation and g.source = g.process and g.source_incarnation = g.incarnation
+        and g.position > c.granted.position and coalesce(g.truth, g."at") < c.moment
+        and clock(g.truth, g.host) = c.clock and least(g.last, c.last) >= greatest(c.first, c.granted.sequence)
+)
+"""
+
+L4 = f"""
+with cut_off as (
+    select run, name from (
+        select run, unnest(members) as name, edge from fault where kind = 'FAULT' and fault not in ('load', 'heal')
+    ) group by all having count(*) filter (edge = 'begin') > count(*) filter (edge = 'end')
+),
+heals as (
+    select run, clock(truth, host) as clock, max(coalesce(truth, "at")) as healed from fault
+    where kind = 'FAULT' and fault = 'heal' group by all
+),
+taking as (
+    select run, "group", process, incarnation, max(position) filter (kind = 'JOIN') as joined,
+        max_by(kind, position) as moved, max_by(moment, position) as moved_at,
+        max_by(clock(truth, host), position) as moved_clock
+    from moves where kind in ('JOIN', 'LEAVE') group by all
+),
+ends as (select *, clock(truth, host) as clock from moves where kind = 'END'),
+sources as (
+    select t.*, e.position as position, e.moment as ended, e.clock from taking t
+    join ends e on e.run = t.run and e.process = t.process and e.incarnation = t.incarnation
+    join heals h on h.run = t.run and h.clock = e.clock and h.healed <= e.moment - 2000000000
+    where t.joined is not null and t.moved = 'JOIN'
+        and not exists (from cut_off c where c.run = t.run and c.name = t.process)
+),
+counted as (
+    select s.run, s."group", s.process, s.incarnation, s.ended, s.clock, g.peer, g.peer_incarnation
+    from sources s join moves g on {_same_member("g", "s")} and g.kind in ('GRANT', 'SUSPECT') and g.position > s.joined
+    group by all having max_by(g.kind, g.position) = 'GRANT'
+),
+away as (
+    select distinct c.run, c."group", c.process, c.incarnation from counted c
+    left join taking t on t.run = c.run and t."group" = c."group" and t.process = c.peer
+        and t.incarnation = c.peer_incarnation
+    where case when t.moved = 'LEAVE' then t.moved_clock <> c.clock or t.moved_at > c.ended - 10000000000
+        else exists (from cut_off o where o.run = c.run and o.name = c.peer)
+            or not exists (from ends e where e.run = c.run and e.process = c.peer and e.incarnation = c.peer_incarnation
+                and e.clock = c.clock and e.moment >= c.ended - 1000000000)
+            or coalesce((select max_by(len(list_filter(v.start, lambda item: item.source = c.process
+                and item.incarnation = c.incarnation)), v.position) from views v where v.run = c.run
+                and v."group" = c."group" and v.process = c.peer and v.incarnation = c.peer_incarnation), 0) = 0 end
+),
+missing as (
+    select s.run, s."group", s.process, s.incarnation, s.position, min(d.number) as number
+    from sources s join sends d on {_same_member("d", "s")} and d.position > s.joined
+        and d.moment <= s.ended - 2000000000
+    where d.sequence > coalesce((select max(g.last) from repair g where {_same_member("g", "s")} and g.kind = 'GC'
+        and g.source = g.process and g.source_incarnation = g.incarnation and g.position > s.joined), 0)
+    group by all
+)
+select d.run, 'L4', d."group", d.process, d.incarnation, d.position, {_SENT}
+from missing d where not exists (from away a where {_same_member("a", "d")})
+"""
+
+L8 = """
+with told as (
+    select run, "group", kind, coalesce(truth, "at") as moment, clock(truth, host) as clock, source, source_incarnation,
+        first, last from repair where kind in ('RTR', 'RTX')
+    union all
+    select run, "group", kind, moment, clock(truth, host), null, null, null, null from sends
+),
+spans as (
+    select run, "group", (min(moment) filter (kind = 'SEND') + max(moment) filter (kind = 'SEND')) // 2 as middle
+    from told group by all having count(distinct clock) = 1 and count(*) filter (kind = 'SEND') > 0
+),
+late as (
+    select t.* from told t join spans s on s.run = t.run and s."group" = t."group" and t.moment > s.middle
+    where t.kind <> 'SEND' and not exists (
+        from fault f where f.run = t.run and f.kind = 'FAULT' and f.fault not in ('load', 'heal'))
+),
+begun as (  -- a loss begins with a range that overlaps none with a lower first, or a lower last of the same first
+    select distinct l.run, l."group", l.source, l.source_incarnation, l.first from late l
+    where l.kind = 'RTR' and not exists (
+        from late e where e.kind = 'RTR' and e.run = l.run and e."group" = l."group" and e.source = l.source
+            and e.source_incarnation = l.source_incarnation and e.first < l.first and e.last >= l.first)
+),
+counts as (
+    select l.run, l."group", (select count(*) from begun b where b.run = l.run and b."group" = l."group") as losses,
+        count(*) filter (l.kind = 'RTR') as asked, count(*) filter (l.kind = 'RTX') as repaired
+    from late l group by l.run, l."group"
+)
+select run, 'L8', "group", '', 0, 0, null from counts where losses >= 50 and asked > 3 * losses
+union all select run, 'L8', "group", '', 0, 0, null from counts where losses >= 50 and repaired > 3 * losses
 """
 
 L6 = """
@@ -289,7 +539,24 @@ L7 = """
 select run, 'L7', "group", process, incarnation, position, null from gauge where kind = 'GAUGE' and value > cap
 """
 
-AUDITS = {"D1": D1, "D2": D2, "M3": M3, "O1": O1, "O2": O2, "L2": L2, "L6": L6, "L7": L7}
+AUDITS = {
+    "D1": D1,
+    "D2": D2,
+    "D8": D8,
+    "M3": M3,
+    "O1": O1,
+    "O2": O2,
+    "O3": O3,
+    "O4": O4,
+    "O6": O6,
+    "O7": O7,
+    "O8": O8,
+    "L2": L2,
+    "L4": L4,
+    "L6": L6,
+    "L7": L7,
+    "L8": L8,
+}
 
 
 def places(directory: Path) -> Counter[Place]:

@@ -17,6 +17,8 @@ from unisono.pipeline.monitor_audit import audit_with_monitors
 from unisono.pipeline.report import KEPT_VIOLATIONS
 from unisono.pipeline.tables import read_tables
 from unisono.properties.damages import DAMAGES
+from unisono.properties.generator import good_trace
+from unisono.properties.promises import PROTOCOL, promised
 from unisono.properties.registry import PROPERTIES
 from unisono.simulation.draw import draw
 from unisono.simulation.library import load
@@ -67,9 +69,12 @@ def test_simulated_runs_hold(spark: SparkSession, simulated: Path, tmp_path: Pat
     names = [one.run for one in report.runs]
     assert names == ["crash-restart-1", "mixed-services-1", "quiet-lan-1", "raw", "spool"]
     assert len({str(one.facts) for one in report.runs[2:]}) == 1
-    assert {verdict for one in report.runs for verdict in one.verdicts.values()} == {"held"}
+    for one in report.runs:
+        for property_id, verdict in one.verdicts.items():
+            promises = any(promised(PROTOCOL, service, property_id) for service in one.facts.services)
+            assert verdict == ("held" if promises else "not promised")
     assert all(one.facts.rows["deliver"] > 100 for one in report.runs)
-    assert ("properties checked", 7, 8) in steps
+    assert ("properties checked", len(PROPERTIES) - 1, len(PROPERTIES)) in steps
     assert set(report.seconds) == {"reading", *PROPERTIES}
     told = [(one.facts, one.verdicts) for one in report.runs]
     assert told == [(one.facts, one.verdicts) for one in audit_with_monitors([simulated, tmp_path]).runs]
@@ -92,6 +97,27 @@ def above_its_cap(count: int) -> list[AnyRow]:
     ]
 
 
+OF_TIMESTAMP_ORDER = {
+    "swapped_keys",
+    "below_the_horizon",
+    "cross_group_inversion",
+    "dropped_lower_key",
+    "dropped_last_of_source",
+    "empty_deliveries",
+    "moved_start",
+}
+"""No service of these scenarios has anything for them to damage: they are applied to sampled traces."""
+
+
+def damaged_sample(name: str) -> list[AnyRow]:
+    for seed in range(200):
+        sample = good_trace(Random(seed), groups=("market", "yard"))
+        changed = DAMAGES[name].apply(sample, Random(seed))
+        if changed is not None:
+            return changed
+    raise AssertionError(f"{name} fits no sampled trace")
+
+
 @pytest.mark.usefixtures("spark")
 def test_each_damage_to_a_simulated_run_is_named(call: Call, simulated: Path, tmp_path: Path) -> None:
     """All damaged copies are runs of one folder, so that they are one audit."""
@@ -102,6 +128,9 @@ def test_each_damage_to_a_simulated_run_is_named(call: Call, simulated: Path, tm
             changed = DAMAGES[name].apply(rows, Random(1))
             if changed is not None:
                 damaged[name] = of_run(changed, name)
+    assert {name for name in DAMAGES if name not in damaged} <= OF_TIMESTAMP_ORDER
+    for name in sorted(set(DAMAGES) - set(damaged)):
+        damaged[name] = of_run(damaged_sample(name), name)
     assert set(damaged) == set(DAMAGES)
     gauges = above_its_cap(3 * KEPT_VIOLATIONS)
     store(tmp_path / "run", [*(row for rows in damaged.values() for row in rows), *gauges])
@@ -114,7 +143,7 @@ def test_each_damage_to_a_simulated_run_is_named(call: Call, simulated: Path, tm
         for property_id in DAMAGES[name].breaks:
             first = next(one for one in found[name]["violations"] if one["property"] == property_id)
             assert first["text"]
-            assert property_id == "L6" or (first["process"] and first["position"])
+            assert property_id in ("L6", "L8") or (first["process"] and first["position"])
     assert found["gauges"]["counts"] == {"L7": len(gauges)}
     assert [one["position"] for one in found["gauges"]["violations"]] == list(range(KEPT_VIOLATIONS))
     by_monitors = audit_with_monitors([tmp_path / "run"])

@@ -17,6 +17,7 @@ from unisono.pipeline.audits.forms import find_violations, spark_form
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.tables import read_tables
 from unisono.properties.generator import good_trace
+from unisono.properties.monitors.monitor import KEPT_VIOLATIONS
 from unisono.properties.registry import PROPERTIES, Violation, monitor_violations, oracle_violations
 from unisono.trace.parquet import write_tables
 from unisono.trace.schema import AnyRow
@@ -57,8 +58,16 @@ def test_there_is_enough_of_everything(samples: list[Sample], expected: Places) 
 
 
 def test_monitors_agree(samples: list[Sample], expected: Places) -> None:
+    """Where a monitor found more than it keeps, it still kept as many as it should."""
     found = sum((places(sample.run, monitor_violations(sample.rows)) for sample in samples), Counter())
-    assert differences(found, expected) == []
+    counts: Counter[tuple[object, ...]] = Counter(place[:2] for place in expected.elements())
+    many = {key for key, count in counts.items() if count > KEPT_VIOLATIONS}
+    assert len(many) < len(samples) / 100
+    assert differences(found - expected, Counter()) == []
+    missed = expected - found
+    assert differences(Counter(place for place in missed if place[:2] not in many), Counter()) == []
+    kept: Counter[tuple[object, ...]] = Counter(place[:2] for place in found.elements())
+    assert {kept[key] for key in many} <= {KEPT_VIOLATIONS}
 
 
 def test_spark_agrees(spark: SparkSession, stored: Path, expected: Places) -> None:

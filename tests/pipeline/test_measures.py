@@ -66,8 +66,15 @@ def real_runs() -> Iterable[AnyRow]:
 
 def test_measures(spark: SparkSession, tmp_path: Path) -> None:
     repairs = [
-        RepairRow(kind=kind, run="r", group="g", process="b", source="a", source_incarnation=1, first=1, last=1)
-        for kind in ("RTR", "RTR", "RTX", "GC")
+        RepairRow(kind=kind, run="r", group="g", process="b", source="a", source_incarnation=1, first=first, last=last)
+        for kind, first, last in (
+            ("RTR", 1, 4),
+            ("RTR", 4, 6),
+            ("RTR", 2, 2),
+            ("RTR", 7, 7),
+            ("RTX", 1, 4),
+            ("GC", 1, 1),
+        )
     ]
     gauges = [
         GaugeRow(kind="GAUGE", run="r", process="a", name=name, value=value)
@@ -88,7 +95,7 @@ def test_measures(spark: SparkSession, tmp_path: Path) -> None:
         Traffic("on there", None, None, 100),
         Traffic("r", 7, 900, 1000),
     ]
-    assert [one for one in measures.repairs if one.run == "r"] == [Repairs("r", "g", 10, 2, 1, 0.1)]
+    assert [one for one in measures.repairs if one.run == "r"] == [Repairs("r", "g", 10, 4, 1, 0.1, 2, 2.0, 0.5)]
     assert what_is_missing(measures) == [
         'packets need GAUGE rows named "datagrams sent"',
         'bytes need GAUGE rows named "datagram bytes sent"',

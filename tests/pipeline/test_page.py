@@ -17,6 +17,7 @@ from unisono.pipeline.page import render_page, write_page
 from unisono.pipeline.pictures import duration_words
 from unisono.pipeline.story import story
 from unisono.properties.damages import DAMAGES
+from unisono.properties.promises import PROTOCOL, promised
 from unisono.properties.registry import PROPERTIES
 from unisono.simulation.scenario import Fault, Network, Scenario, Workload
 from unisono.simulation.scenario_text import write_scenario
@@ -76,7 +77,9 @@ def page_of(rows: list[AnyRow]) -> str:
 def test_a_page_has_a_verdict_for_each_property_and_a_lane_for_each_life(rows: list[AnyRow]) -> None:
     page = page_of(rows)
     assert "Every promise held." in page
-    assert page.count('<span class="badge held">held</span>') == len(PROPERTIES)
+    kept = [property_id for property_id in PROPERTIES if promised(PROTOCOL, "RSO", property_id)]
+    assert page.count('<span class="badge held">held</span>') == len(kept)
+    assert page.count("No service in this run promises it.") == len(PROPERTIES) - len(kept)
     for item in PROPERTIES.values():
         assert f"{item.id} {item.name}." in page
     assert re.findall(r'<text class="name"[^>]*>([^<]*)<title>', page) == ["p0, life 1", "p0, life 2", "p1", "p2"]
@@ -87,6 +90,7 @@ def test_a_page_has_a_verdict_for_each_property_and_a_lane_for_each_life(rows: l
     assert "Latency to the last member" in page
     assert "p99 " in page
     assert "repairs a message" in page
+    assert "repairs a loss" in page
 
 
 def test_a_page_loads_nothing(rows: list[AnyRow]) -> None:

@@ -8,7 +8,17 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from unisono.properties.registry import Violation, monitor_violations, oracle_violations
-from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, GaugeRow, MembershipRow, SendRow, Start, ViewRow
+from unisono.trace.schema import (
+    AnyRow,
+    DeliverRow,
+    FaultRow,
+    GaugeRow,
+    MembershipRow,
+    RepairRow,
+    SendRow,
+    Start,
+    ViewRow,
+)
 
 LIVES = {"alice": 0x1F, "bob": 0x2A, "carol": 0x3C, "": 0}
 
@@ -75,12 +85,23 @@ class Trace:
     def gauge(self, time: float, process: str, value: int, cap: int | None) -> None:
         self.rows.append(GaugeRow(**self._columns(time, process, "GAUGE"), name="window_bytes", value=value, cap=cap))
 
+    def repair(self, time: float, process: str, kind: str, source: str, first: int, last: int, **changes: Any) -> None:
+        whose = {"source": source, "source_incarnation": LIVES[source], "first": first, "last": last}
+        self.rows.append(RepairRow(**{**self._columns(time, process, kind), **whose, **changes}))
+
+    def release(self, time: float, process: str, last: int) -> None:
+        self.repair(time, process, "GC", process, 1, last)
+
     def violations(self) -> list[Violation]:
         """What the monitors say, after making sure that the oracles agree."""
         found = monitor_violations(self.rows)
         agreed = [violation.place() for violation in oracle_violations(self.rows)]
         assert sorted(violation.place() for violation in found) == sorted(agreed)
         return found
+
+
+def of(trace: Trace, property_id: str) -> list[Violation]:
+    return [violation for violation in trace.violations() if violation.property == property_id]
 
 
 def bob(property_id: str, position: int, message: str | None, text: str) -> Violation:
@@ -124,7 +145,7 @@ def test_d1_the_first_send_of_a_number_is_the_one_that_counts() -> None:
     trace.send(1, "alice", 1, body=77)
     trace.send(1, "alice", 1, body=78)
     trace.deliver(2, "bob", "alice", 1, body=78)
-    assert [violation.property for violation in trace.violations()] == ["D1"]
+    assert [violation.property for violation in trace.violations()] == ["D1", "O3"]
 
 
 def test_d1_an_unordered_receiver_too_hears_only_what_was_sent() -> None:
@@ -317,7 +338,7 @@ def test_l2_finds_the_first_missing_message_whatever_the_order_of_sending() -> N
     trace.membership(10, "alice", "END")
     trace.membership(10, "bob", "END")
     text = "alice~1f/3 was never delivered, nor 1 more of its source."
-    assert trace.violations() == [bob("L2", 5, "alice~1f/3", text)]
+    assert of(trace, "L2") == [bob("L2", 5, "alice~1f/3", text)]
 
 
 def test_l2_does_not_judge_by_clocks_that_cannot_be_compared() -> None:
@@ -343,6 +364,7 @@ def returning() -> Trace:
     for number in (2, 3, 4):
         trace.send(2.5, "alice", number)
         trace.deliver(2.5, "alice", "alice", number)
+    trace.release(2.6, "alice", 40)
     return trace
 
 
@@ -440,6 +462,7 @@ def outsider(reason: str = "all", healed: bool = True, *cut_off: str) -> Trace:
     trace.view(0, "carol", "c")
     trace.view(0, "bob", "b")
     trace.send(1, "carol", 1)
+    trace.release(1.5, "carol", 10)
     if cut_off:
         trace.fault(2, "partition", "begin", *cut_off)
     if healed:
@@ -470,6 +493,7 @@ def test_l2_gives_two_seconds_to_whoever_joins_late() -> None:
         trace.begin(bob, "bob")
         trace.view(0, "carol", "c")
         trace.send(send, "carol", 1)
+        trace.release(9, "carol", 10)
         trace.fault(0, "heal", "begin")
         trace.membership(10, "carol", "END")
         trace.membership(10, "bob", "END")
@@ -571,3 +595,319 @@ def test_l7_a_buffer_stays_within_its_cap() -> None:
     trace.gauge(2, "bob", 101, 100)
     trace.gauge(3, "bob", 5000, None)
     assert trace.violations() == [bob("L7", 1, None, "window_bytes reached 101, above its cap of 100.")]
+
+
+def timed() -> Trace:
+    """Alice and bob send under reliable timestamp order; carol has both in her view from their first message on."""
+    trace = Trace()
+    trace.service = "RTO"
+    trace.view(0, "alice", "v", alice=1, bob=1)
+    trace.view(0, "bob", "v", alice=1, bob=1)
+    trace.view(0, "carol", "v", alice=1, bob=1)
+    for number, timestamp in ((1, 10), (2, 20), (3, 30)):
+        trace.send(1, "alice", number, timestamp=timestamp)
+        trace.send(1, "bob", number, timestamp=timestamp)
+    return trace
+
+
+def carol(property_id: str, position: int, message: str | None, text: str) -> Violation:
+    return Violation(property_id, "market", "carol", 0x3C, position, message, text)
+
+
+def heard(trace: Trace, *messages: tuple[str, int], time: float = 2, process: str = "carol", **changes: Any) -> Trace:
+    for source, number in messages:
+        trace.deliver(time, process, source, number, **{"timestamp": 10 * number, **changes})
+    return trace
+
+
+ALL = (("alice", 1), ("bob", 1), ("alice", 2), ("bob", 2), ("alice", 3), ("bob", 3))
+
+
+def test_timestamp_order_as_it_should_be() -> None:
+    assert heard(timed(), *ALL).violations() == []
+    assert heard(timed(), *ALL[:3]).violations() == []
+
+
+def test_o3_a_timestamp_is_above_all_that_its_sender_knew() -> None:
+    trace = heard(timed(), *ALL)
+    trace.send(3, "carol", 1, timestamp=30)
+    text = "carol~3c/1 was sent with timestamp 30, but 30 was known."
+    assert trace.violations() == [carol("O3", 7, "carol~3c/1", text)]
+
+
+def test_o3_knows_what_was_delivered_in_another_group() -> None:
+    trace = pair()
+    trace.send(1, "alice", 1, timestamp=50)
+    trace.deliver(2, "bob", "alice", 1, timestamp=50)
+    trace.send(3, "bob", 1, timestamp=50, group="yard", service="UU")
+    assert [violation.property for violation in trace.violations()] == ["O3"]
+
+
+def test_o3_does_not_ask_for_what_a_clock_could_not_follow() -> None:
+    trace = heard(timed(), *ALL[:2])
+    trace.rows.append(GaugeRow(**trace._columns(2, "carol", "MARK"), name="clock-held", value=1))
+    heard(trace, *ALL[2:])
+    trace.send(3, "carol", 1, timestamp=15)
+    assert trace.violations() == []
+    trace.send(3, "carol", 2, timestamp=15)
+    assert [violation.property for violation in trace.violations()] == ["O3", "O8"]
+
+
+def test_o3_o6_of_equal_timestamps_the_lower_name_comes_first() -> None:
+    trace = heard(timed(), ALL[1], ALL[0])
+    text = "alice~1f/1 with timestamp 10 was delivered after bob with 10."
+    assert trace.violations() == [carol("O3", 2, "alice~1f/1", text), carol("O6", 2, "alice~1f/1", text)]
+
+
+def test_o4_o7_nothing_below_is_left_out() -> None:
+    trace = heard(timed(), ALL[0], ALL[2])
+    text = "bob~2a/1 was not delivered, but one of alice with timestamp 20 was."
+    assert trace.violations() == [carol("O4", 0, "bob~2a/1", text), carol("O7", 0, "bob~2a/1", text)]
+
+
+def test_o4_o7_of_a_source_that_is_gone_what_comes_after_the_cut_is_not_asked_for() -> None:
+    trace = heard(timed(), *ALL[:2], ALL[2], ALL[4])
+    trace.view(3, "carol", "w", alice=4)
+    assert trace.violations() == []
+    trace.view(4, "carol", "x", alice=4, bob=4)
+    assert trace.violations() == []
+
+
+def test_o4_alone_sees_what_two_views_leave_out_between_them() -> None:
+    trace = heard(timed(), *ALL[:2])
+    trace.view(2, "carol", "w", alice=2, bob=3)
+    heard(trace, ALL[2], ALL[4])
+    text = "bob~2a/2 was not delivered, but one of alice with timestamp 30 was."
+    assert trace.violations() == [
+        carol("O2", 3, "bob~2a/3", "The view goes on from bob~2a/3 where number 2 was due."),
+        carol("O4", 0, "bob~2a/2", text),
+    ]
+
+
+def test_o7_who_comes_in_the_middle_begins_where_its_view_says() -> None:
+    trace = timed()
+    trace.stretches["carol"] = 2
+    trace.view(1.5, "carol", "w", alice=2, bob=3)
+    heard(trace, ALL[2], ALL[4])
+    assert trace.violations() == []
+
+
+def in_two_groups(*across: str | None) -> Trace:
+    """Carol delivers 10 in the market, 30 in the yard, then 20 in the market."""
+    trace = timed()
+    trace.rows.clear()
+    for group, domain in zip(("market", "yard"), across, strict=True):
+        trace.membership(0, "carol", "JOIN", group, "all", across=domain)
+        trace.rows.append(
+            ViewRow(
+                **{**trace._columns(0, "carol", "VIEW", group), "view": "v"},
+                start_time=0,
+                leader="carol",
+                leader_incarnation=LIVES["carol"],
+                leader_sequence=0,
+                previous=None,
+                role="receiver",
+                start=[Start("alice", LIVES["alice"], 1, 1)],
+            )
+        )
+    trace.send(1, "alice", 1, timestamp=10, view=None, service="UU")
+    trace.send(1, "alice", 2, timestamp=20, view=None, service="UU")
+    trace.send(1, "alice", 1, timestamp=30, group="yard", view=None, service="UU")
+    heard(trace, ("alice", 1), view="v")
+    heard(trace, ("alice", 1), view="v", group="yard", timestamp=30)
+    heard(trace, ("alice", 2), view="v")
+    return trace
+
+
+def test_o6_holds_over_all_groups_of_a_domain() -> None:
+    assert in_two_groups(None, None).violations() == []
+    assert in_two_groups("one", "two").violations() == []
+    assert in_two_groups("one", None).violations() == []
+    text = "alice~1f/2 with timestamp 20 was delivered after alice with 30."
+    assert in_two_groups("one", "one").violations() == [carol("O6", 6, "alice~1f/2", text)]
+
+
+def test_o6_begins_anew_with_a_stretch_of_any_of_its_groups() -> None:
+    trace = in_two_groups("one", "one")
+    last = trace.rows.pop()
+    trace.stretches["carol"] = 1
+    trace.view(2, "carol", "w", alice=2)
+    assert isinstance(last, DeliverRow)
+    heard(trace, ("alice", 2))
+    assert trace.violations() == []
+
+
+def test_o8_a_timestamp_is_the_same_everywhere() -> None:
+    trace = heard(timed(), *ALL[:3])
+    heard(trace, ALL[3], timestamp=25)
+    found = [violation.property for violation in trace.violations()]
+    assert found == ["D1", "O8"]
+    assert of(trace, "O8")[0].text == "bob~2a/2 was sent with timestamp 20 and delivered with 25."
+
+
+def test_o8_timestamps_grow_with_numbers_and_no_delivery_is_below_the_horizon() -> None:
+    trace = timed()
+    trace.send(2, "alice", 4, timestamp=30)
+    assert [violation.property for violation in trace.violations()] == ["O3", "O8"]
+    trace = timed()
+    trace.service = "UTO"
+    heard(trace, ALL[5], ALL[2], service="UTO")
+    text = "alice~1f/2 with timestamp 20 was delivered below the horizon of 30."
+    assert carol("O8", 2, "alice~1f/2", text) in trace.violations()
+
+
+def test_d2_o1_a_message_may_come_again_after_a_change_to_or_from_an_unreliable_service() -> None:
+    trace = pair()
+    trace.send(1, "alice", 1)
+    trace.send(1, "alice", 2)
+    trace.deliver(2, "bob", "alice", 1)
+    trace.deliver(3, "bob", "alice", 2, service="USO", stretch=1)
+    trace.deliver(4, "bob", "alice", 1, service="ALF", stretch=2)
+    trace.deliver(4, "bob", "alice", 2, service="USO", stretch=3)
+    assert trace.violations() == []
+    trace.deliver(5, "bob", "alice", 1, service="USO", stretch=3)
+    trace.deliver(6, "bob", "alice", 2, service="USO", stretch=3)
+    assert [violation.property for violation in trace.violations()] == ["D2", "O1"]
+
+
+def test_o2_a_spell_goes_on_from_one_reliable_service_to_another() -> None:
+    def changed(stretch: int, start: int) -> list[Violation]:
+        trace = pair()
+        trace.send(1, "alice", 1)
+        trace.send(1, "alice", 2)
+        trace.deliver(2, "bob", "alice", 1)
+        trace.service, trace.stretches["bob"] = "RTO", stretch
+        trace.view(3, "bob", "b2", alice=start)
+        trace.deliver(4, "bob", "alice", start)
+        return trace.violations()
+
+    assert changed(1, 2) == []
+    text = "The view goes on from alice~1f/3 where number 2 was due."
+    assert bob("O2", 2, "alice~1f/3", text) in changed(1, 3)
+    assert bob("O2", 2, "alice~1f/3", text) not in changed(2, 3)
+
+
+def granted() -> Trace:
+    """Alice counts bob from sequence 10 on, and has released up to 20."""
+    trace = pair()
+    peer: dict[str, Any] = {"peer": "bob", "peer_incarnation": LIVES["bob"]}
+    trace.membership(1, "alice", "GRANT", "market", sequence=10, **peer)
+    trace.release(2, "alice", 20)
+    return trace
+
+
+def asking(trace: Trace, time: float, first: int, last: int, **changes: Any) -> list[Violation]:
+    trace.repair(time, "bob", "RTR", "alice", first, last, **changes)
+    return trace.violations()
+
+
+def test_d8_nobody_who_counts_asks_for_what_was_released() -> None:
+    text = "It asks for 15 to 25, but all up to 20 was released."
+    assert asking(granted(), 3, 15, 25) == [bob("D8", 1, None, text)]
+    assert asking(granted(), 3, 21, 25) == []
+
+
+def test_d8_a_request_from_before_the_release_or_the_activation_point_is_no_violation() -> None:
+    assert asking(granted(), 2, 15, 25) == []
+    assert asking(granted(), 3, 1, 9) == []
+    assert asking(granted(), 0.5, 15, 25) == []
+
+
+def test_d8_who_was_left_behind_or_follows_no_more_may_ask() -> None:
+    peer: dict[str, Any] = {"peer": "bob", "peer_incarnation": LIVES["bob"]}
+    suspected = granted()
+    suspected.membership(2.5, "alice", "SUSPECT", "market", **peer)
+    assert asking(suspected, 3, 15, 25) == []
+    suspected.membership(3, "alice", "GRANT", "market", sequence=30, **peer)
+    assert asking(suspected, 4, 15, 25) == []
+    elsewhere = granted()
+    elsewhere.view(2.5, "bob", "b2")
+    assert asking(elsewhere, 3, 15, 25) == []
+    assert asking(granted(), 3, 15, 25, service="USO") == []
+
+
+def test_d8_does_not_judge_by_clocks_that_cannot_be_compared() -> None:
+    assert asking(granted(), 3, 15, 25, truth=None, at=3_000_000_000, host="there") == []
+
+
+def stable(released: int | None = None, healed: float | None = 1) -> Trace:
+    """Alice counts bob, who has the two messages that she sent."""
+    trace = living_pair()
+    trace.membership(0.5, "alice", "GRANT", "market", sequence=1, peer="bob", peer_incarnation=LIVES["bob"])
+    for number in (1, 2):
+        trace.send(1, "alice", number)
+        trace.deliver(1, "alice", "alice", number)
+        trace.deliver(1, "bob", "alice", number)
+    if released is not None:
+        trace.release(2, "alice", released)
+    if healed is not None:
+        trace.fault(healed, "heal", "begin")
+    return trace
+
+
+def alice(property_id: str, position: int, message: str, text: str) -> Violation:
+    return Violation(property_id, "market", "alice", 0x1F, position, message, text)
+
+
+def test_l4_what_everybody_has_is_released() -> None:
+    text = "alice~1f/2 was not released, nor 0 more that it sent."
+    assert ended(stable(10)).violations() == [alice("L4", 9, "alice~1f/2", text)]
+    text = "alice~1f/1 was not released, nor 1 more that it sent."
+    assert ended(stable()).violations() == [alice("L4", 8, "alice~1f/1", text)]
+    assert ended(stable(20)).violations() == []
+
+
+def test_l4_asks_nothing_without_a_heal_soon_after_it_or_while_a_receiver_is_away() -> None:
+    assert ended(stable(10, None)).violations() == []
+    assert ended(stable(10, 8.1)).violations() == []
+    crashed = stable(10)
+    crashed.membership(2, "bob", "CRASH")
+    crashed.membership(10, "alice", "END")
+    assert crashed.violations() == []
+    crashed.membership(9, "alice", "SUSPECT", "market", peer="bob", peer_incarnation=LIVES["bob"])
+    assert [violation.property for violation in crashed.violations()] == ["L4"]
+    away = stable(10)
+    away.fault(2, "partition", "begin", "bob")
+    assert ended(away).violations() == []
+    elsewhere = stable(10)
+    elsewhere.view(3, "bob", "b2")
+    assert of(ended(elsewhere), "L4") == []
+
+
+def test_l4_who_left_long_ago_holds_nothing_back() -> None:
+    trace = stable(10)
+    trace.membership(2, "bob", "LEAVE", "market")
+    trace.membership(11.9, "alice", "END")
+    assert trace.violations() == []
+    trace.rows.pop()
+    trace.membership(12, "alice", "END")
+    assert [violation.property for violation in trace.violations()] == ["L4"]
+
+
+def lossy(requests: int, repairs: int, losses: int = 50, time: float = 6, fault: str = "load") -> list[Violation]:
+    """So many requests and repairs for each loss, in a run whose second half begins at second 5."""
+    trace = Trace()
+    trace.service = "UU"
+    trace.send(0, "alice", 1)
+    trace.send(10, "alice", 2)
+    trace.fault(1, fault, "begin")
+    for loss in range(losses):
+        for _ in range(requests):
+            trace.repair(time, "bob", "RTR", "alice", 10 * loss, 10 * loss + 3)
+        for _ in range(repairs):
+            trace.repair(time, "alice", "RTX", "alice", 10 * loss, 10 * loss + 3)
+    return trace.violations()
+
+
+def test_l8_a_loss_is_asked_for_and_repaired_about_once() -> None:
+    assert lossy(3, 3) == []
+    text = "There were 200 requests for 50 losses in the second half of the run."
+    assert lossy(4, 3) == [Violation("L8", "market", "", 0, 0, None, text)]
+    text = "There were 200 repairs for 50 losses in the second half of the run."
+    assert lossy(3, 4) == [Violation("L8", "market", "", 0, 0, None, text)]
+
+
+def test_l8_judges_neither_few_losses_nor_the_first_half_nor_a_run_with_faults() -> None:
+    assert lossy(4, 4, losses=49) == []
+    assert lossy(4, 4, time=5) == []
+    assert lossy(4, 4, fault="loss") == []

@@ -6,10 +6,13 @@ from collections import Counter
 from random import Random
 
 from unisono.properties.generator import NAMES, good_trace
+from unisono.properties.oracles.cycles import in_a_cycle
+from unisono.properties.oracles.total import eras
 from unisono.properties.registry import MonitorSuite, monitor_violations, oracle_violations
 from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, SendRow, ViewRow
 
 TRACES = 1000
+RELIABLE = ("RSO", "RTO")
 
 
 def sampled(seed: int) -> list[AnyRow]:
@@ -25,6 +28,7 @@ def test_a_thousand_valid_traces_raise_no_alarm() -> None:
         found = oracle_violations(rows) + monitor_violations(rows)
         if found:
             alarms[seed] = found
+        assert not in_a_cycle(rows)
     assert not alarms
 
 
@@ -57,6 +61,8 @@ def test_valid_traces_hold_what_the_properties_speak_of() -> None:
         seen["two faults"] += sum(row.kind == "FAULT" for row in rows) > 4
         seen["repeats"] += _repeats(rows)
         seen.update(_of_later_stretches(rows))
+        seen.update(_of_changed_services(rows))
+        seen["domain"] += sum(isinstance(row, MembershipRow) and row.across is not None for row in rows)
     rare = [
         "CRASH",
         "LEAVE",
@@ -70,7 +76,11 @@ def test_valid_traces_hold_what_the_properties_speak_of() -> None:
         "second life",
         "two faults",
     ]
-    common = ["DELIVER RSO", "SEND RSO", "SEND UU", "DELIVER UU", "ACTIVATE", "GRANT", "END", "fragments", "late start"]
+    common = ["ACTIVATE", "GRANT", "END", "fragments", "late start"]
+    common += [f"{kind} {service}" for kind in ("SEND", "DELIVER") for service in ("RSO", "RTO")]
+    rare += [f"{kind} {service}" for kind in ("SEND", "DELIVER") for service in ("UU", "USO", "UTO", "ALF")]
+    rare += ["SUSPECT", "domain", "RSO to RTO", "RTO to RSO", "unreliable to reliable", "reliable to unreliable"]
+    rare += ["equal timestamps", "two groups in one order"]
     again = ["JOIN again", "VIEW again", "SEND again", "DELIVER again", "own skipped", "served otherwise"]
     assert [word for word in [*rare, *again, "cap", "own delivery", "repeats"] if seen[word] < 10] == []
     assert [word for word in common if seen[word] < 200] == []
@@ -91,7 +101,29 @@ def _of_later_stretches(rows: list[AnyRow]) -> Counter[str]:
                     for other in before
                     if isinstance(other, DeliverRow) and (other.source, other.source_incarnation) == _member(row)[1:]
                 }
-                seen["own skipped"] += row.service == "RSO" and not sent <= got
+                seen["own skipped"] += row.service in RELIABLE and not sent <= got
+    return seen
+
+
+def _of_changed_services(rows: list[AnyRow]) -> Counter[str]:
+    """Changes of service without a JOIN, and orders that are worth the name."""
+    seen: Counter[str] = Counter()
+    last: dict[tuple[str, str, int], AnyRow] = {}
+    for row in rows:
+        before = last.get(_member(row))
+        if row.service is not None:
+            last[_member(row)] = row
+        if row.kind == "JOIN" or before is None or row.service is None or before.service == row.service:
+            continue
+        assert row.stretch == before.stretch + 1
+        sorts = ["reliable" if one.service in RELIABLE else "unreliable" for one in (before, row)]
+        seen[" to ".join(sorts)] += 1
+        seen[f"{before.service} to {row.service}"] += 1
+        if sorts == ["reliable", "reliable"]:
+            assert row.kind == "VIEW"
+    sent = [(row.group, row.timestamp) for row in rows if isinstance(row, SendRow)]
+    seen["equal timestamps"] += len(set(sent)) < len(sent)
+    seen["two groups in one order"] += sum(len({row.group for row in era}) > 1 for era in eras(rows))
     return seen
 
 
@@ -115,7 +147,7 @@ def test_a_process_that_joins_again_repeats_no_identifier_and_begins_alone() -> 
             assert [row.sequence for row in sent] == sorted({row.sequence for row in sent})
             views = [row for row in mine if isinstance(row, ViewRow)]
             assert len({row.view for row in views}) == len(views)
-            if join.service == "RSO":
+            if join.service in RELIABLE:
                 first = after[0]
                 assert isinstance(first, ViewRow)
                 assert first.previous is None

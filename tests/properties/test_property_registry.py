@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from typing import Literal
 
 import pytest
 
@@ -53,18 +54,34 @@ def test_every_promise_says_what_it_leaves_out() -> None:
 
 @pytest.mark.parametrize(
     ("service", "ids"),
-    [("UU", {"D1", "L6", "L7"}), ("RSO", {"D1", "D2", "M3", "O1", "O2", "L2", "L6", "L7"})],
+    [
+        ("UU", {"D1"}),
+        ("ALF", {"D1", "D2"}),
+        ("USO", {"D1", "D2", "O1", "O8"}),
+        ("UTO", {"D1", "D2", "O1", "O3", "O6", "O8"}),
+        ("RSO", {"D1", "D2", "D8", "M3", "O1", "O2", "O8", "L2"}),
+        ("RTO", {"D1", "D2", "D8", "M3", "O1", "O2", "O3", "O4", "O6", "O7", "O8", "L2"}),
+    ],
 )
 def test_what_a_service_promises(service: str, ids: set[str]) -> None:
-    assert {property_id for property_id in PROPERTIES if promised("intergroup", service, property_id)} == ids
+    def kept(role: Literal["sender", "receiver"] | None) -> set[str]:
+        return {property_id for property_id in PROPERTIES if promised("intergroup", service, property_id, role)}
+
+    assert kept("receiver") == ids | {"L6", "L7"}
+    views = {"M3"} & ids
+    assert kept("sender") == views | {"O3", "O8", "L4", "L6", "L7", "L8"}
+    assert kept(None) == kept("receiver") | kept("sender")
 
 
 def test_a_service_that_is_not_in_the_table_is_held_to_everything() -> None:
     for property_id in PROPERTIES:
         assert promised(PROTOCOL, None, property_id)
         assert promised(PROTOCOL, "RT0", property_id)
+        assert promised(PROTOCOL, "RT0", property_id, "sender")
 
 
 def test_the_exempt_services_are_those_without_the_promise() -> None:
     assert exempt_services("intergroup", "D2") == {"UU"}
     assert exempt_services("intergroup", "D1") == frozenset()
+    assert exempt_services("intergroup", "O3") == frozenset()
+    assert exempt_services("intergroup", "O3", "receiver") == {"UU", "USO", "RSO", "ALF"}

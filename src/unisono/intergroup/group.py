@@ -155,7 +155,9 @@ class IntergroupEngine:
         step.effect(JoinAddress(self._context.multicast))
         chosen = settings.senders if settings.service == "timestamp" else settings.sources
         wanted = chosen if isinstance(chosen, str) else ",".join(chosen)
-        step.record(MembershipRow(kind="JOIN", reason=wanted if settings.rejoin else "once"))
+        step.record(
+            MembershipRow(kind="JOIN", reason=wanted if settings.rejoin else "once", across=settings.across or None)
+        )
         self._receiving.join(step)
         if settings.role == "sender":
             deadlines.set("keep-alive", step.now)

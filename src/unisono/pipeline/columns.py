@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.properties.promises import PROTOCOL, Role, exempt_services
 
 PROCESS = ("run", "process", "incarnation")
 MEMBER = ("run", "group", "process", "incarnation")
@@ -29,9 +29,9 @@ def clock() -> Column:
     return F.when(F.col("truth").isNull(), F.col("host"))
 
 
-def held(property_id: str) -> Column:
+def held(property_id: str, role: Role | None = None) -> Column:
     """Whether a row's service promises the property; a row without a service is held to everything."""
-    exempt = sorted(exempt_services(PROTOCOL, property_id))
+    exempt = sorted(exempt_services(PROTOCOL, property_id, role))
     if not exempt:
         return F.lit(True)
     return F.col("service").isNull() | ~F.col("service").isin(exempt)

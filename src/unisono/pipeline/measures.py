@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.projections import sends
+from unisono.pipeline.audits.repair import losses
 from unisono.pipeline.columns import MEMBER, MESSAGE, clock, moment
 from unisono.pipeline.tables import Tables
 
@@ -23,7 +24,17 @@ PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
 THROUGHPUT = ("run", "group", "size", "members", "messages", "seconds", "messages_per_second", "bytes_per_second")
 LATENCY = ("run", "group", "messages", "p50", "p90", "p99", "max")
 TRAFFIC = ("run", "datagrams", "datagram_bytes", "payload_bytes")
-REPAIRS = ("run", "group", "messages", "requests", "repairs", "repairs_per_message")
+REPAIRS = (
+    "run",
+    "group",
+    "messages",
+    "requests",
+    "repairs",
+    "repairs_per_message",
+    "losses",
+    "requests_per_loss",
+    "repairs_per_loss",
+)
 
 _SECOND = 1_000_000_000
 
@@ -63,7 +74,10 @@ class Traffic(Struct, frozen=True):
 
 
 class Repairs(Struct, frozen=True):
-    """How many requests for repair, and repairs, there were for the messages of a group."""
+    """How many requests for repair, and repairs, there were for the messages of a group, and for each loss.
+
+    A loss is a range of sequences of one source that was asked for; ranges that overlap are one loss.
+    """
 
     run: str
     group: str
@@ -71,6 +85,9 @@ class Repairs(Struct, frozen=True):
     requests: int
     repairs: int
     repairs_per_message: float
+    losses: int
+    requests_per_loss: float | None
+    repairs_per_loss: float | None
 
 
 class Measures(Struct, frozen=True):
@@ -200,13 +217,14 @@ def traffic(tables: Tables) -> DataFrame:
 
 
 def repairs(tables: Tables) -> DataFrame:
-    """Rows of requests and repairs for each message sent; a row may ask for a range."""
+    """Rows of requests and repairs for each message sent, and for each loss; a row may ask for a range."""
     messages = tables.send.where("kind = 'SEND'").groupBy("run", "group").agg(F.count(F.lit(1)).alias("messages"))
-    counted = tables.repair.groupBy("run", "group").agg(
-        F.count(F.when(F.col("kind") == "RTR", 1)).alias("requests"),
-        F.count(F.when(F.col("kind") == "RTX", 1)).alias("repairs"),
-    )
+    counted = losses(tables.repair)
     nothing = F.lit(0)
+
+    def per_loss(name: str) -> Column:
+        return F.when(F.col("losses") > 0, F.col(name) / F.col("losses")).alias(f"{name}_per_loss")
+
     return (
         messages.join(counted, ["run", "group"], "left")
         .select(
@@ -216,6 +234,9 @@ def repairs(tables: Tables) -> DataFrame:
             F.coalesce("requests", nothing).alias("requests"),
             F.coalesce("repairs", nothing).alias("repairs"),
             (F.coalesce("repairs", nothing) / F.col("messages")).alias("repairs_per_message"),
+            F.coalesce("losses", nothing).alias("losses"),
+            per_loss("requests"),
+            per_loss("repairs"),
         )
         .orderBy("run", "group")
         .select(*REPAIRS)

@@ -32,12 +32,20 @@ _TEMPLATE = "page.html.jinja"
 _HELD = {
     "D1": "Whatever was delivered had been sent, exactly like that.",
     "D2": "Nobody got a message twice.",
+    "D8": "Nobody who counts asked for what its source had released.",
     "M3": "Everything was sent and delivered in the view that was installed.",
     "O1": "The messages of each source came in the order in which they were sent.",
     "O2": "Of a source in the view, no message was left out, and nothing came from anybody else.",
+    "O3": "Whatever a message may depend on was sent and delivered before it.",
+    "O4": "Nothing that a delivered message may depend on was left out.",
+    "O6": "Every process delivered in the one order of the keys.",
+    "O7": "Within a view nothing of that order was left out.",
+    "O8": "Timestamps were the same everywhere, and never went back.",
     "L2": "Who lived to the end got what the living in its view sent, the last 2 s aside.",
+    "L4": "What everybody had was released, the last 2 s aside.",
     "L6": "Under load there was never a halt of more than 10 s.",
     "L7": "No buffer grew above its cap.",
+    "L8": "No loss was asked for, or repaired, more than 3 times on average.",
 }
 """What a property means where it held; where it did not, the registry has the sentence."""
 

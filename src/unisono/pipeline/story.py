@@ -99,6 +99,7 @@ class GroupStory(Struct, frozen=True):
     delivered_bytes: int
     asked: int
     repaired: int
+    lost: int
 
     def percentile(self, percent: int) -> int:
         """The latency of some message, exact: the nearest rank."""
@@ -197,7 +198,20 @@ def _group(name: str, rows: Sequence[AnyRow], when: Callable[[AnyRow], int], dur
         delivered_bytes=sum(row.size for row in deliveries),
         asked=len(asked),
         repaired=sum(row.kind == "RTX" for row in repairs),
+        lost=_losses(asked),
     )
+
+
+def _losses(asked: Sequence[RepairRow]) -> int:
+    """How many ranges were asked for, those that overlap taken as one."""
+    count, source, until = 0, ("", 0), 0
+    for row in sorted(asked, key=lambda row: (row.source, row.source_incarnation, row.first)):
+        if count and source == (row.source, row.source_incarnation) and row.first <= until:
+            until = max(until, row.last)
+        else:
+            count += 1
+            source, until = (row.source, row.source_incarnation), row.last
+    return count
 
 
 def _lanes(group: str, rows: Sequence[AnyRow], when: Callable[[AnyRow], int]) -> list[Lane]:

@@ -6,16 +6,29 @@ everything, so that a row that lost its service is not passed over in silence.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 PROTOCOL = "intergroup"
 """The protocol of every trace so far."""
 
 SETTLING_NANOSECONDS = 2_000_000_000
-"""L2 asks nothing of what began later than this before the end."""
+"""L2 and L4 ask nothing of what began later than this before the end."""
 
 STALL_LIMIT_NANOSECONDS = 10_000_000_000
-"""L6 allows this long without progress."""
+"""L6 allows this long without progress, and L4 counts who left longer ago than this as gone."""
+
+LEAST_LOSSES = 50
+"""L8 judges a group where so many losses, or more, were asked for."""
+
+REPAIR_LIMIT = 3
+"""L8 allows so many requests, and so many repairs, for each loss on average."""
+
+CLOCK_HELD = "clock-held"
+"""The mark of a process that heard a timestamp too far ahead to be followed (O3)."""
+
+Role = Literal["sender", "receiver"]
 
 
 class Promise(Struct, frozen=True):
@@ -25,45 +38,80 @@ class Promise(Struct, frozen=True):
     weakening: str
 
 
-PROMISES: dict[tuple[str, str, str], Promise] = {
+_EVERYBODY = frozenset({"L6", "L7"})
+_SENDER = _EVERYBODY | {"O3", "O8", "L4", "L8"}
+_RELIABLE = _EVERYBODY | {"D1", "D2", "D8", "M3", "O1", "O2", "O8", "L2"}
+
+PROMISES: dict[tuple[str, str, Role], Promise] = {
     ("intergroup", "UU", "receiver"): Promise(
-        frozenset({"D1", "L6", "L7"}),
+        _EVERYBODY | {"D1"},
         "Messages may be lost, repeated and out of order, and come without a view.",
     ),
     ("intergroup", "UU", "sender"): Promise(
-        frozenset({"L6", "L7"}),
+        _SENDER,
+        "Sending needs no view.",
+    ),
+    ("intergroup", "USO", "receiver"): Promise(
+        _EVERYBODY | {"D1", "D2", "O1", "O8"},
+        "Messages may be left out; what is delivered is in the order of its source within one stretch, and after a "
+        "change of service or a return it may come again.",
+    ),
+    ("intergroup", "USO", "sender"): Promise(
+        _SENDER,
+        "Sending needs no view.",
+    ),
+    ("intergroup", "UTO", "receiver"): Promise(
+        _EVERYBODY | {"D1", "D2", "O1", "O3", "O6", "O8"},
+        "Messages may be left out; what is delivered is in the order of timestamps within one stretch, and after a "
+        "change of service or a return it may come again.",
+    ),
+    ("intergroup", "UTO", "sender"): Promise(
+        _SENDER,
         "Sending needs no view.",
     ),
     ("intergroup", "RSO", "receiver"): Promise(
-        frozenset({"D1", "D2", "M3", "O1", "O2", "L2", "L6", "L7"}),
+        _RELIABLE,
         "Views are the receiver's own and need not agree; density holds from the activation point of each spell, "
         "not from a source's first message; nothing orders two sources.",
     ),
     ("intergroup", "RSO", "sender"): Promise(
-        frozenset({"M3", "L6", "L7"}),
+        _SENDER | {"M3"},
         "A message need not be delivered in the view that it was sent in.",
+    ),
+    ("intergroup", "RTO", "receiver"): Promise(
+        _RELIABLE | {"O3", "O4", "O6", "O7"},
+        "Order holds within a stretch; whoever comes into the middle of a view has nothing from before its start "
+        "points; of a source that drops out of the view, what comes after the cut is lost.",
+    ),
+    ("intergroup", "RTO", "sender"): Promise(
+        _SENDER | {"M3"},
+        "A message need not be delivered in the view that it was sent in.",
+    ),
+    ("intergroup", "ALF", "receiver"): Promise(
+        _EVERYBODY | {"D1", "D2"},
+        "Messages may be left out and come in any order; after a change of service or a return they may come again.",
+    ),
+    ("intergroup", "ALF", "sender"): Promise(
+        _SENDER,
+        "Sending needs no view.",
     ),
 }
 
 _KNOWN_SERVICES: frozenset[tuple[str, str]] = frozenset((protocol, service) for protocol, service, _ in PROMISES)
-_PROMISED: frozenset[tuple[str, str, str]] = frozenset(
-    (protocol, service, property_id)
-    for (protocol, service, _), promise in PROMISES.items()
-    for property_id in promise.properties
-)
 
 
-def promised(protocol: str, service: str | None, property_id: str) -> bool:
-    """Whether rows of this service are held to the property; true for a service that nobody listed."""
+def promised(protocol: str, service: str | None, property_id: str, role: Role | None = None) -> bool:
+    """Whether rows of this service are held to the property, in this role or any; true for a service nobody listed."""
     if service is None or (protocol, service) not in _KNOWN_SERVICES:
         return True
-    return (protocol, service, property_id) in _PROMISED
+    roles: tuple[Role, ...] = ("sender", "receiver") if role is None else (role,)
+    return any(property_id in PROMISES[protocol, service, one].properties for one in roles)
 
 
-def exempt_services(protocol: str, property_id: str) -> frozenset[str]:
+def exempt_services(protocol: str, property_id: str, role: Role | None = None) -> frozenset[str]:
     """The known services that do not promise the property: the same answer as `promised`, for a fast lookup."""
     return frozenset(
         service
         for known, service in _KNOWN_SERVICES
-        if known == protocol and not promised(protocol, service, property_id)
+        if known == protocol and not promised(protocol, service, property_id, role)
     )

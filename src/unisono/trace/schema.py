@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from xxhash import xxh3_64_intdigest
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Row(Struct, kw_only=True, array_like=True):
@@ -98,6 +98,7 @@ class MembershipRow(Row, kw_only=True, tag="membership"):
 
     `peer` is the other process where there is one. CRASH is written by whoever knows (the simulator); END says
     that the run ended while the process lived: a process with neither is audited as crashed at its last row.
+    `across` (JOIN) names the domain whose groups this process hears in one order, where it asked for that.
     """
 
     peer: str | None = None
@@ -105,6 +106,7 @@ class MembershipRow(Row, kw_only=True, tag="membership"):
     sequence: int | None = None
     number: int | None = None
     reason: str | None = None
+    across: str | None = None
 
 
 class RepairRow(Row, kw_only=True, tag="repair"):

@@ -36,12 +36,16 @@ def delivery_integrity(trace: Projections) -> DataFrame:
 
 
 def no_duplication(trace: Projections) -> DataFrame:
-    """D2: only a stream that went back, or stood still, can have repeated something."""
+    """D2: only a stream that went back, or stood still, can have repeated something.
+
+    What is not reliable is held against its own stretch alone.
+    """
     delivered = trace.streams.where("kind = 'DELIVER'").where(held("D2"))
     suspects = F.broadcast(delivered.where("number <= highest").select(*STREAM).distinct())
-    first = F.min("position").over(Window.partitionBy(*STREAM, "number"))
+    first = F.min("position").over(Window.partitionBy(*STREAM, "lane", "number"))
     found = (
         delivered.join(suspects, list(STREAM), "left_semi")
+        .select("*", F.when(~held("O2"), F.col("stretch")).alias("lane"))
         .select(*MEMBER, "position", *SOURCE, "number", first.alias("first_position"))
         .where("first_position < position")
     )

@@ -6,6 +6,8 @@ start of the spell to the last one due. Only the others are held against every m
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
@@ -41,11 +43,13 @@ def pairs(tables: Tables) -> DataFrame:
         .join(others.alias("other"), (F.col("one.run") == F.col("other.run")) & same_clock)
         .select("one.*", *(f"other.{name}" for name in SOURCE))
         .join(last_spells(tables), list(STREAM), "left")
+        .join(last_stretches(tables), list(MEMBER), "left")
         .select(
             *STREAM,
             "position",
             (F.col("ended") - SETTLING_NANOSECONDS).alias("last_due"),
             "joined",
+            "entered",
             "wants",
             "first",
         )
@@ -53,41 +57,90 @@ def pairs(tables: Tables) -> DataFrame:
 
 
 def members(tables: Tables) -> DataFrame:
-    """Who joined a group or installed a view in it: the last service, the last JOIN, and whether a LEAVE came after."""
+    """Who joined a group or installed a view in it: the last service, the last JOIN, and whether a LEAVE came after.
+
+    No row tells of a change of service, so that the last service is that of anything that the member did.
+    """
     columns = (*MEMBER, "position", "kind", "service", "reason", moment().alias("moment"))
     moves = tables.membership.where("kind in ('JOIN', 'LEAVE')").select(*columns)
     views = tables.view.where("kind = 'VIEW'").withColumn("reason", F.lit(None)).select(*columns)
     joins = F.when(F.col("kind") == "JOIN", F.col("position"))
-    serves = F.when(F.col("service").isNotNull() & (F.col("kind") != "LEAVE"), F.col("position"))
     return (
         moves.unionByName(views)
         .groupBy(*MEMBER)
         .agg(
-            F.max_by("service", serves).alias("service"),
             F.max_by("moment", joins).alias("joined"),
             F.max_by("reason", joins).alias("wants"),
             F.max_by("kind", F.when(F.col("kind") != "VIEW", F.col("position"))).alias("moved"),
             F.count(F.when(F.col("kind") != "LEAVE", 1)).alias("present"),
         )
         .where("present > 0")
+        .join(last_services(tables), list(MEMBER), "left")
         .select(*MEMBER, "service", "joined", "wants", "moved")
+    )
+
+
+def last_services(tables: Tables) -> DataFrame:
+    """The service of each member, from its last JOIN, VIEW, SEND, DELIVER or GAUGE."""
+    kinds = {"membership": "JOIN", "view": "VIEW", "send": "SEND", "deliver": "DELIVER", "gauge": "GAUGE"}
+    told = [
+        tables.family(family)
+        .where((F.col("kind") == kind) & F.col("service").isNotNull())
+        .groupBy(*MEMBER)
+        .agg(F.max(F.struct("position", "service")).alias("last"))
+        for family, kind in kinds.items()
+    ]
+    together = reduce(DataFrame.unionByName, told).groupBy(*MEMBER).agg(F.max("last").alias("last"))
+    return together.select(*MEMBER, "last.service")
+
+
+def views_since_join(tables: Tables) -> DataFrame:
+    """The views of each member since its last JOIN."""
+    joins = tables.membership.where("kind = 'JOIN'").groupBy(*MEMBER).agg(F.max("position").alias("join_position"))
+    return (
+        tables.view.where("kind = 'VIEW'")
+        .join(joins, list(MEMBER), "left")
+        .where("join_position is null or position > join_position")
+    )
+
+
+def last_stretches(tables: Tables) -> DataFrame:
+    """When each member installed the first view of the stretch of its last one."""
+    views = views_since_join(tables).select(*MEMBER, "position", "stretch", moment().alias("moment"))
+    last = F.max(F.struct("position", "stretch")).over(Window.partitionBy(*MEMBER))["stretch"]
+    return (
+        views.select("*", last.alias("last_stretch"))
+        .where("stretch = last_stretch")
+        .groupBy(*MEMBER)
+        .agg(F.min_by("moment", "position").alias("entered"))
     )
 
 
 def last_spells(tables: Tables) -> DataFrame:
     """For each source in a member's last view since its last JOIN, the number at which its spell began."""
-    joins = tables.membership.where("kind = 'JOIN'").groupBy(*MEMBER).agg(F.max("position").alias("join_position"))
     within = Window.partitionBy(*MEMBER)
+    in_order = within.orderBy("position")
+    later = F.col("stretch") - F.lag("stretch").over(in_order)
+    breaks = ~later.isin(0, 1) | ~F.lag(held("O2")).over(in_order)
     views = (
-        tables.view.where("kind = 'VIEW'")
-        .join(joins, list(MEMBER), "left")
-        .where("join_position is null or position > join_position")
+        views_since_join(tables)
         .select(
             *MEMBER,
             "start",
-            F.row_number().over(within.orderBy("position")).alias("ordinal"),
+            "position",
+            F.row_number().over(in_order).alias("ordinal"),
             F.count(F.lit(1)).over(within).alias("views"),
+            breaks.alias("breaks"),
         )
+        .select("*", F.count(F.when(F.col("breaks"), 1)).over(in_order).alias("broken"))
+        .select(
+            *MEMBER,
+            "start",
+            "views",
+            (F.col("ordinal") + F.col("broken")).alias("ordinal"),
+            F.max("broken").over(within).alias("breaks"),
+        )
+        .select(*MEMBER, "start", "ordinal", (F.col("views") + F.col("breaks")).alias("views"))
     )
     in_views = views.select(*MEMBER, "ordinal", "views", F.explode("start").alias("begin")).select(
         *MEMBER,
@@ -163,7 +216,7 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
         pairs.where("joined is not null")
         .where(_wants(F.col("wants"), F.col("source")))
         .join(known, ["run", "group", *SOURCE])
-        .where("greatest(joined, source_joined, first_sent) <= last_due")
+        .where("greatest(joined, entered, source_joined, first_sent) <= last_due")
         .join(healed, "run", "left_semi")
         .join(gone.withColumnRenamed("name", "process"), ["run", "process"], "left_anti")
         .join(gone.withColumnRenamed("name", "source"), ["run", "source"], "left_anti")

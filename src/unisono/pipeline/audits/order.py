@@ -11,8 +11,14 @@ from unisono.pipeline.columns import held, message_name, violations
 
 def fifo(trace: Projections) -> DataFrame:
     """O1."""
-    found = trace.streams.where("kind = 'DELIVER'").where(held("O1")).where("last >= number")
-    text = F.concat(F.lit("delivered after number "), F.col("last").cast("string"))
+    loose = F.when(F.col("last_loose.stretch") == F.col("stretch"), F.col("last_loose.number"))
+    found = (
+        trace.streams.where("kind = 'DELIVER'")
+        .where(held("O1"))
+        .select("*", F.when(held("O2"), F.col("last")).otherwise(loose).alias("before"))
+        .where("before >= number")
+    )
+    text = F.concat(F.lit("delivered after number "), F.col("before").cast("string"))
     return violations("O1", found, text, message_name())
 
 

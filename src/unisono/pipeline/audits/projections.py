@@ -1,7 +1,8 @@
-"""What all audits read: two projections of a trace, each made by one shuffle and kept while the audits run.
+"""What all audits read: projections of a trace, each made by one shuffle and kept while the audits run.
 
-A trace is mostly deliveries. They are shuffled once by member, and sorted there by position and then by source
+A trace is mostly deliveries. They are shuffled once by process, and sorted there by position and then by source
 (`streams`); and reduced once to one row a message (`suspects`). Only suspects are held against single deliveries again.
+Where there is timestamp order, its deliveries are sorted once more for what stands before each (`keyed`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.columns import MEMBER, MESSAGE, SOURCE, STREAM, held
+from unisono.pipeline.audits.keyed import keyed
+from unisono.pipeline.columns import MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, held
 from unisono.pipeline.tables import Tables
 
 CONTENT = ("sequence", "size", "body", "timestamp")
@@ -42,6 +44,11 @@ class Projections:
         return self.keep(streams(timeline(self.tables)))
 
     @cached_property
+    def keyed(self) -> DataFrame:
+        """Deliveries under timestamp order, each with what its process delivered before it."""
+        return self.keep(keyed(self.tables))
+
+    @cached_property
     def suspects(self) -> DataFrame:
         """The messages of which some delivery may differ from the SEND."""
         return self.keep(suspects(self.tables.deliver, sends(self.tables.send)))
@@ -50,26 +57,40 @@ class Projections:
 def timeline(tables: Tables) -> DataFrame:
     """Sends, deliveries and the start points of views (BEGIN), each with the view that was installed before it.
 
-    `view_position` is its place, null once the member joined anew. `named` and `installed` are the view that the row
-    names and that view, where they are not the same (M3).
+    `view_position` is its place: of a delivery, where it is of the same stretch; of a start point, where spells go on
+    from it; null once the member joined anew. `named` and `installed` are the view that the row names and that view,
+    where they are not the same (M3). `known_sent` and `known_heard` are the highest timestamps that its process sent
+    and delivered before, in any group (O3).
     """
-    common = (*MEMBER, "position", "kind", "service", "view")
-    nobody = [F.lit(None).alias(name) for name in (*SOURCE, "number")]
+    common = (*MEMBER, "position", "kind", "service", "stretch", "view")
+    nobody = [F.lit(None).alias(name) for name in (*SOURCE, "number", "timestamp")]
     own = [F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation")]
-    sent = tables.send.where("kind = 'SEND'").select(*common, *own, "number")
-    delivered = tables.deliver.where("kind = 'DELIVER'").select(*common, *SOURCE, "number")
+    sent = tables.send.where("kind = 'SEND'").select(*common, *own, "number", "timestamp")
+    delivered = tables.deliver.where("kind = 'DELIVER'").select(*common, *SOURCE, "number", "timestamp")
     joins = tables.membership.where("kind = 'JOIN'").select(*common, *nobody)
     views = tables.view.where("kind = 'VIEW'")
-    begins = views.withColumn("kind", F.lit("BEGIN")).select(*common, F.inline(F.transform("start", _start_point)))
+    begins = views.withColumn("kind", F.lit("BEGIN")).select(
+        *common, F.lit(None).alias("timestamp"), F.inline(F.transform("start", _start_point))
+    )
     rows = sent.unionByName(delivered).unionByName(joins).unionByName(views.select(*common, *nobody))
     # The kind settles that the start points of a view come before it, so that they see the view before.
     before = Window.partitionBy(*MEMBER).orderBy("position", "kind").rowsBetween(Window.unboundedPreceding, -1)
-    installed = F.last(F.when(F.col("kind") == "VIEW", F.struct("view", "position")), ignorenulls=True).over(before)
+    view = F.struct("view", "position", "stretch", held("O2").alias("reliable"))
+    installed = F.last(F.when(F.col("kind") == "VIEW", view), ignorenulls=True).over(before)
     joined = F.last(F.when(F.col("kind") == "JOIN", F.col("position")), ignorenulls=True).over(before)
-    since = F.when(joined.isNull() | (joined < installed["position"]), installed["position"])
+    later = F.col("stretch") - installed["stretch"]
+    goes_on = F.when(F.col("kind") == "BEGIN", later.isin(0, 1) & installed["reliable"]).otherwise(later == 0)
+    since = F.when((joined.isNull() | (joined < installed["position"])) & goes_on, installed["position"])
+    at_process = Window.partitionBy(*PROCESS).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
+
+    def known(kind: str) -> Column:
+        return F.max(F.when(F.col("kind") == kind, F.col("timestamp"))).over(at_process)
+
     return (
         rows.unionByName(begins)
+        .repartition(*PROCESS)
         .select("*", installed["view"].alias("installed"), since.alias("view_position"))
+        .select("*", known("SEND").alias("known_sent"), known("DELIVER").alias("known_heard"))
         .where("kind in ('SEND', 'DELIVER', 'BEGIN')")
         .select("*", F.expr("view is null or installed is null or view <> installed").alias("elsewhere"))
         .select(
@@ -77,8 +98,12 @@ def timeline(tables: Tables) -> DataFrame:
             "position",
             "kind",
             "service",
+            "stretch",
             "number",
+            "timestamp",
             "view_position",
+            "known_sent",
+            "known_heard",
             *(
                 F.when(F.col("elsewhere"), F.coalesce(view, F.lit("none"))).alias(name)
                 for name, view in (("named", "view"), ("installed", "installed"))
@@ -91,7 +116,8 @@ def streams(timeline: DataFrame) -> DataFrame:
     """What stands before each row in its stream; each column counts the deliveries that its reader holds.
 
     `due` is the number that comes next (O2) and `begin_position` the last view with the source; `last` is the number
-    delivered last (O1), `highest` (D2) and `highest_due` (L2) the highest.
+    delivered last under a reliable service and `last_loose` stretch and number of the last one that was not (O1);
+    `highest` (D2) and `highest_due` (L2) are the highest.
     """
     before = Window.partitionBy(*STREAM).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
     begins, delivers, number = F.col("kind") == "BEGIN", F.col("kind") == "DELIVER", F.col("number")
@@ -101,13 +127,20 @@ def streams(timeline: DataFrame) -> DataFrame:
         "position",
         "kind",
         "service",
+        "stretch",
         "number",
+        "timestamp",
         "view_position",
+        "known_sent",
+        "known_heard",
         "named",
         "installed",
         F.last(following, ignorenulls=True).over(before).alias("due"),
         F.last(F.when(begins, F.col("position")), ignorenulls=True).over(before).alias("begin_position"),
-        F.last(F.when(delivers & held("O1"), number), ignorenulls=True).over(before).alias("last"),
+        F.last(F.when(delivers & held("O1") & held("O2"), number), ignorenulls=True).over(before).alias("last"),
+        F.last(F.when(delivers & held("O1") & ~held("O2"), F.struct("stretch", "number")), ignorenulls=True)
+        .over(before)
+        .alias("last_loose"),
         F.max(F.when(delivers & held("D2"), number)).over(before).alias("highest"),
         F.max(F.when(delivers & held("L2"), number)).over(before).alias("highest_due"),
     )

@@ -5,7 +5,7 @@ The checkers are tested with these.
 
 from __future__ import annotations
 
-from unisono.properties.damages import contents, deliveries, runs, views
+from unisono.properties.damages import contents, deliveries, keys, order, repairs, rings, runs, views
 from unisono.properties.damages.damage import Damage
 
 __all__ = ["DAMAGES", "Damage"]
@@ -33,6 +33,24 @@ _ALL = (
     views.lost_view,
     views.wrong_view,
     views.removed_view,
+    keys.forged_timestamp,
+    keys.decreasing_timestamp,
+    keys.sent_below_delivered,
+    order.swapped_keys,
+    order.below_the_horizon,
+    order.cross_group_inversion,
+    order.dropped_lower_key,
+    order.dropped_last_of_source,
+    order.empty_deliveries,
+    order.moved_start,
+    rings.ring,
+    rings.forged_ring,
+    repairs.released_too_early,
+    repairs.asked_after_release,
+    repairs.never_released,
+    repairs.last_release_missing,
+    repairs.too_many_requests,
+    repairs.too_many_repairs,
     runs.gauge_above_cap,
     runs.stalled,
     runs.silenced,

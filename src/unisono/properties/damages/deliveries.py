@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from unisono.properties.damages.damage import Rows, damage, one_of
 from unisono.properties.damages.reading import (
     ORDERED,
     at_time_of,
     deliveries_in,
+    in_place_of,
     owed_until,
     send_of,
     spells_of,
@@ -53,7 +52,7 @@ def late_duplicate(rows: Rows, random: Random) -> Rows | None:
     if spell is None:
         return None
     first, last = random.choice(spell.deliveries[:-1]), spell.deliveries[-1]
-    again = replace(at_time_of(rows[first], rows[last]), view=rows[last].view)
+    again = in_place_of(rows[first], rows[last])
     return [*rows[: last + 1], again, *rows[last + 1 :]]
 
 
@@ -64,8 +63,8 @@ def swapped_deliveries(rows: Rows, random: Random) -> Rows | None:
     if pair is None:
         return None
     first, second = rows[pair[0]], rows[pair[1]]
-    rows[pair[0]] = replace(at_time_of(second, first), view=first.view)
-    rows[pair[1]] = replace(at_time_of(first, second), view=second.view)
+    rows[pair[0]] = in_place_of(second, first)
+    rows[pair[1]] = in_place_of(first, second)
     return rows
 
 
@@ -83,7 +82,7 @@ def delivery_before_view(rows: Rows, random: Random) -> Rows | None:
 def stranger(rows: Rows, random: Random) -> Rows | None:
     pairs: list[tuple[int, SendRow]] = []
     for index, view in enumerate(rows):
-        if isinstance(view, ViewRow) and view.service == ORDERED:
+        if isinstance(view, ViewRow) and view.service in ORDERED:
             inside = {(start.source, start.incarnation) for start in view.start}
             sends = [row for row in rows[:index] if isinstance(row, SendRow) and row.group == view.group]
             pairs.extend((index, row) for row in sends if (row.process, row.incarnation) not in inside)
@@ -103,6 +102,7 @@ def stranger(rows: Rows, random: Random) -> Rows | None:
         truth=view.truth,
         view=view.view,
         service=view.service,
+        stretch=view.stretch,
         source=sent.process,
         source_incarnation=sent.incarnation,
         sequence=sent.sequence,

@@ -10,8 +10,8 @@ from unisono.properties.promises import SETTLING_NANOSECONDS
 from unisono.properties.violation import moment
 from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, MembershipRow, SendRow, Start, ViewRow
 
-ORDERED = "RSO"
-"""The service whose rows are damaged where order or views are at stake."""
+ORDERED = ("RSO", "RTO")
+"""The services whose rows are damaged where order or views are at stake."""
 
 
 class Spell(Struct):
@@ -27,13 +27,17 @@ class Spell(Struct):
 def spells_of(rows: Rows) -> list[Spell]:
     spells: list[Spell] = []
     views: dict[tuple[str, str, int], dict[tuple[str, int], Spell]] = {}
+    stretches: dict[tuple[str, str, int], int] = {}
     for index, row in enumerate(rows):
-        if row.service != ORDERED:
-            continue
         member = (row.group, row.process, row.incarnation)
-        if row.kind == "JOIN":
+        if row.kind == "JOIN" or (row.service not in ORDERED and row.kind in ("SEND", "DELIVER", "GAUGE")):
             views.pop(member, None)
+        elif row.service not in ORDERED:
+            continue
         elif isinstance(row, ViewRow):
+            if row.stretch > stretches.get(member, 0) + 1:
+                views.pop(member, None)
+            stretches[member] = row.stretch
             before, views[member] = views.get(member, {}), {}
             for start in row.start:
                 source = (start.source, start.incarnation)
@@ -70,11 +74,16 @@ def at_time_of(row: AnyRow, like: AnyRow) -> AnyRow:
     return replace(row, truth=like.truth, at=like.at)
 
 
+def in_place_of(row: AnyRow, like: AnyRow) -> AnyRow:
+    """The row where another row of its process is: in its time, view and stretch."""
+    return replace(at_time_of(row, like), view=like.view, stretch=like.stretch, service=like.service)
+
+
 def deliveries_in(rows: Rows, ordered: bool = False) -> list[tuple[int, DeliverRow]]:
     return [
         (index, row)
         for index, row in enumerate(rows)
-        if isinstance(row, DeliverRow) and (row.service == ORDERED or not ordered)
+        if isinstance(row, DeliverRow) and (row.service in ORDERED or not ordered)
     ]
 
 

@@ -11,7 +11,7 @@ from unisono.properties.damages.damage import Rows, damage, one_of
 from unisono.properties.damages.reading import Spell, membership_row, owed_until, spells_of, stretches_due, with_start
 from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
 from unisono.properties.violation import moment
-from unisono.trace.schema import DeliverRow, FaultRow, GaugeRow, SendRow, ViewRow
+from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, GaugeRow, SendRow, ViewRow
 
 if TYPE_CHECKING:
     from random import Random
@@ -85,7 +85,15 @@ def _wanted(rows: Rows, spell: Spell) -> bool:
         return False
     if membership_row(rows, "LEAVE", spell.source, group) is not None:
         return False
+    last = rows[spell.views[-1]]
+    stretch = [row for row in rows if isinstance(row, ViewRow) and _place(row) == _place(last)]
+    if moment(stretch[0]) > owed:
+        return False
     sends = [row for row in rows if isinstance(row, SendRow) and (row.process, row.incarnation) == spell.source]
     if not any(row.group == group and moment(row) <= owed for row in sends):
         return False
     return join.reason == "all" or spell.source[0] in (join.reason or "").split(",")
+
+
+def _place(row: AnyRow) -> tuple[str, str, int, int]:
+    return (row.group, row.process, row.incarnation, row.stretch)

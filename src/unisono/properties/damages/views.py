@@ -49,7 +49,7 @@ def wrong_continuation(rows: Rows, random: Random) -> Rows | None:
 
 
 def _in_view(rows: Rows) -> list[int]:
-    return [index for index, row in enumerate(rows) if isinstance(row, SendRow | DeliverRow) and row.service == ORDERED]
+    return [index for index, row in enumerate(rows) if isinstance(row, SendRow | DeliverRow) and row.service in ORDERED]
 
 
 @damage("A message is sent or delivered outside any view.", "M3")

@@ -14,6 +14,7 @@ from unisono.trace.schema import DeliverRow, SendRow, ViewRow
 
 _D1_EXEMPT = exempt_services(PROTOCOL, "D1")
 _D2_EXEMPT = exempt_services(PROTOCOL, "D2")
+_UNRELIABLE = exempt_services(PROTOCOL, "O2")
 _M3_EXEMPT = exempt_services(PROTOCOL, "M3")
 
 Content = tuple[int, int, int, int, int | None]
@@ -105,11 +106,12 @@ def _differences(sent: Content, delivered: Content) -> str:
 
 
 class NoDuplication(Monitor):
-    """D2. Keeps the numbers that each member delivered of each source, as runs."""
+    """D2. Keeps the numbers that each member delivered of each source, as runs; unreliable stretches apart."""
 
     property_id: ClassVar[str] = "D2"
 
     delivered: dict[Stream, list[int]] = field(default_factory=dict)
+    loose: dict[Stream, dict[int, list[int]]] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
         return {"DELIVER": self.on_deliver}
@@ -118,11 +120,16 @@ class NoDuplication(Monitor):
         if row.service in _D2_EXEMPT:
             return
         stream = (row.group, row.process, row.incarnation, row.source, row.source_incarnation)
-        runs = self.delivered.get(stream)
         number = row.number
-        if runs is None:
-            self.delivered[stream] = [number, number + 1]
-        elif runs[-1] == number:
+        if row.service in _UNRELIABLE:
+            runs = self.loose.setdefault(stream, {}).setdefault(row.stretch, [])
+        else:
+            reliable = self.delivered.get(stream)
+            if reliable is None:
+                self.delivered[stream] = [number, number + 1]
+                return
+            runs = reliable
+        if runs and runs[-1] == number:
             runs[-1] = number + 1
         elif not intervals.add(runs, number):
             message = message_name(row.source, row.source_incarnation, number)

@@ -11,9 +11,10 @@ from unisono.properties.monitors import intervals
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stream
 from unisono.properties.promises import PROTOCOL, SETTLING_NANOSECONDS, exempt_services
 from unisono.properties.violation import message_name, moment, process_name
-from unisono.trace.schema import DeliverRow, FaultRow, MembershipRow, SendRow, ViewRow
+from unisono.trace.schema import DeliverRow, FaultRow, GaugeRow, MembershipRow, SendRow, ViewRow
 
 _L2_EXEMPT = exempt_services(PROTOCOL, "L2")
+_O2_EXEMPT = exempt_services(PROTOCOL, "O2")
 
 
 class Sent(Struct):
@@ -40,10 +41,17 @@ class End(Struct, frozen=True):
 
 
 class Taking(Struct):
-    """How one process takes part in one group; `spells` has the start number of each source of its view."""
+    """How one process takes part in one group; `spells` has the start number of each source of its view.
+
+    `entered` is when the first view of its stretch was installed; `lasting` says whether spells go on in the next view.
+    """
 
     service: str | None = None
+    there: bool = False
     joined: int | None = None
+    stretch: int | None = None
+    entered: int | None = None
+    lasting: bool = False
     wants: str | None = None
     left: bool = False
     spells: dict[Source, int] = field(default_factory=dict)
@@ -68,6 +76,7 @@ class MulticastLiveness(Monitor):
             "VIEW": self.on_view,
             "JOIN": self.on_join,
             "LEAVE": self.on_leave,
+            "GAUGE": self.on_gauge,
             "END": self.on_end,
             "FAULT": self.on_fault,
         }
@@ -79,8 +88,13 @@ class MulticastLiveness(Monitor):
             sent = self.sent[source] = Sent()
         sent.numbers.append(row.number)
         sent.times.append(moment(row))
+        self._serve(row.group, row.process, row.incarnation, row.service)
+
+    def on_gauge(self, row: GaugeRow) -> None:
+        self._serve(row.group, row.process, row.incarnation, row.service)
 
     def on_deliver(self, row: DeliverRow) -> None:
+        self._serve(row.group, row.process, row.incarnation, row.service)
         if row.service in _L2_EXEMPT:
             return
         stream = (row.group, row.process, row.incarnation, row.source, row.source_incarnation)
@@ -94,26 +108,30 @@ class MulticastLiveness(Monitor):
             intervals.add(runs, number)
 
     def on_view(self, row: ViewRow) -> None:
-        member = self._member(row.group, row.process, row.incarnation)
-        if row.service is not None:
-            member.service = row.service
-        before = member.spells
+        member = self._serve(row.group, row.process, row.incarnation, row.service)
+        member.there = True
+        goes_on = member.lasting and member.stretch is not None and row.stretch - member.stretch in (0, 1)
+        before = member.spells if goes_on else {}
+        if member.stretch != row.stretch:
+            member.entered = moment(row)
+        member.stretch = row.stretch
+        member.lasting = row.service not in _O2_EXEMPT
         member.spells = {}
         for start in row.start:
             source = (start.source, start.incarnation)
             member.spells[source] = before.get(source, start.number)
 
     def on_join(self, row: MembershipRow) -> None:
-        member = self._member(row.group, row.process, row.incarnation)
-        if row.service is not None:
-            member.service = row.service
+        member = self._serve(row.group, row.process, row.incarnation, row.service)
+        member.there = True
+        member.stretch = member.entered = None
         member.joined = moment(row)
         member.wants = row.reason
         member.left = False
         member.spells = {}
 
     def on_leave(self, row: MembershipRow) -> None:
-        self._member(row.group, row.process, row.incarnation).left = True
+        self._serve(row.group, row.process, row.incarnation, None).left = True
 
     def on_end(self, row: MembershipRow) -> None:
         clock = row.host if row.truth is None else None
@@ -127,11 +145,14 @@ class MulticastLiveness(Monitor):
             for name in row.members:
                 self.away[name] = self.away.get(name, 0) + step
 
-    def _member(self, group: str, process: str, incarnation: int) -> Taking:
+    def _serve(self, group: str, process: str, incarnation: int, service: str | None) -> Taking:
+        """A member, with the service that a row of it tells."""
         key = (group, process, incarnation)
         member = self.members.get(key)
         if member is None:
             member = self.members[key] = Taking()
+        if service is not None:
+            member.service = service
         return member
 
     def conclude(self) -> None:
@@ -141,7 +162,7 @@ class MulticastLiveness(Monitor):
         for key, member in self.members.items():
             group, name, incarnation = key
             end = self.ends.get((name, incarnation))
-            if end is None or member.left or member.service in _L2_EXEMPT:
+            if end is None or member.left or not member.there or member.service in _L2_EXEMPT:
                 continue
             for source in member.spells:
                 self._check_delivered(key, member, end, source)
@@ -184,4 +205,5 @@ class MulticastLiveness(Monitor):
             return False
         if self.ends[source[1], source[2]].clock != end.clock:
             return False
-        return max(member.joined, other.joined, sent.first_time) <= end.time - SETTLING_NANOSECONDS
+        entered = member.joined if member.entered is None else member.entered
+        return max(member.joined, entered, other.joined, sent.first_time) <= end.time - SETTLING_NANOSECONDS

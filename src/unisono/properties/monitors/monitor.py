@@ -29,6 +29,12 @@ Source = tuple[str, int]
 Stream = tuple[str, str, int, str, int]
 """One source as one member hears it: group, name, incarnation, source, its incarnation."""
 
+Stretch = tuple[str, str, int, int]
+"""One stretch of a member: group, name, incarnation, stretch."""
+
+Key = tuple[int, str, int]
+"""What orders messages: timestamp, source, its incarnation."""
+
 
 class Monitor(Struct):
     """Checks one property while the run goes on. `violations` are the first ones, `count` is how many there were."""

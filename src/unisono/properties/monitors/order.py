@@ -16,11 +16,12 @@ _O2_EXEMPT = exempt_services(PROTOCOL, "O2")
 
 
 class Fifo(Monitor):
-    """O1. Keeps the last number of each source at each member."""
+    """O1. Keeps the last number of each source at each member, and that of the last unreliable stretch."""
 
     property_id: ClassVar[str] = "O1"
 
     last: dict[Stream, int] = field(default_factory=dict)
+    loose: dict[Stream, tuple[int, int]] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
         return {"DELIVER": self.on_deliver}
@@ -30,8 +31,13 @@ class Fifo(Monitor):
             return
         stream = (row.group, row.process, row.incarnation, row.source, row.source_incarnation)
         number = row.number
-        last = self.last.get(stream)
-        self.last[stream] = number
+        if row.service in _O2_EXEMPT:
+            stretch, last_loose = self.loose.get(stream, (-1, 0))
+            last = last_loose if stretch == row.stretch else None
+            self.loose[stream] = (row.stretch, number)
+        else:
+            last = self.last.get(stream)
+            self.last[stream] = number
         if last is not None and last >= number:
             message = message_name(row.source, row.source_incarnation, number)
             self.report(
@@ -53,6 +59,7 @@ class ReliableFifo(Monitor):
     property_id: ClassVar[str] = "O2"
 
     due: dict[Member, dict[Source, int]] = field(default_factory=dict)
+    installed: dict[Member, tuple[int, bool]] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
         return {"DELIVER": self.on_deliver, "VIEW": self.on_view, "JOIN": self.on_join}
@@ -64,7 +71,8 @@ class ReliableFifo(Monitor):
         if row.service in _O2_EXEMPT:
             return
         number = row.number
-        view = self.due.get((row.group, row.process, row.incarnation))
+        member = (row.group, row.process, row.incarnation)
+        view = self.due.get(member)
         if view is None:
             due = None
         else:
@@ -72,7 +80,9 @@ class ReliableFifo(Monitor):
             due = view.get(source)
             if due is not None:
                 view[source] = number + 1
-                if due == number:
+                if self.installed[member][0] != row.stretch:
+                    due = None
+                elif due == number:
                     return
         message = message_name(row.source, row.source_incarnation, number)
         wrong = "though its source is not in the view" if due is None else f"where number {due} was due"
@@ -80,8 +90,9 @@ class ReliableFifo(Monitor):
 
     def on_view(self, row: ViewRow) -> None:
         member = (row.group, row.process, row.incarnation)
-        before = self.due.get(member, {})
         held = row.service not in _O2_EXEMPT
+        stretch, was_held = self.installed.get(member, (row.stretch, False))
+        before = self.due.get(member, {}) if was_held and row.stretch - stretch in (0, 1) else {}
         view: dict[Source, int] = {}
         for start in row.start:
             source = (start.source, start.incarnation)
@@ -92,3 +103,4 @@ class ReliableFifo(Monitor):
                 text = f"The view goes on from {message} where number {due} was due."
                 self.report(row.group, row.process, row.incarnation, row.position, message, text)
         self.due[member] = view
+        self.installed[member] = (row.stretch, held)

@@ -1,0 +1,161 @@
+"""What is left out of a total order: within a view (O7), and within a spell of a source (O4).
+
+A line is a source in consecutive views of a member. Most lines are dense, so that a count tells what comes next; one
+lookup among the sends tells its key. Only lines that are not dense are held against every message.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
+
+from unisono.pipeline.audits.projections import Projections, sends
+from unisono.pipeline.columns import MEMBER, SOURCE, STREAM, held, message_name, violations
+from unisono.pipeline.tables import Tables
+
+_SENDER = ("run", "group", *SOURCE)
+_LINE = (*STREAM, "line")
+
+
+def reliable_causal(trace: Projections) -> DataFrame:
+    """O4: a line is as long as consecutive views of a stretch have the source."""
+    in_order = Window.partitionBy(*STREAM, "stretch").orderBy("ordinal")
+    spell = Window.partitionBy(*STREAM, "stretch", "spell")
+    lines = (
+        in_views(trace.tables, "O4")
+        .select("*", (F.col("ordinal") - F.row_number().over(in_order)).alias("spell"))
+        .select(
+            *STREAM,
+            "view_position",
+            "start",
+            F.min("view_position").over(spell).alias("line"),
+            F.min(F.struct("ordinal", "start")).over(spell)["start"].alias("first"),
+            (F.max("ordinal").over(spell) < F.col("views")).alias("ended"),
+        )
+    )
+    return gaps(trace, "O4", lines)
+
+
+def without_gaps(trace: Projections) -> DataFrame:
+    """O7: a line is one view."""
+    lines = in_views(trace.tables, "O7").select(
+        *STREAM,
+        "view_position",
+        "start",
+        F.col("view_position").alias("line"),
+        F.col("start").alias("first"),
+        F.expr("following is not null and not array_contains(following, named)").alias("ended"),
+    )
+    return gaps(trace, "O7", lines)
+
+
+def in_views(tables: Tables, property_id: str) -> DataFrame:
+    """Every source of every view: the place of the view among the `views` of its stretch, and who is in the next."""
+    stretch = Window.partitionBy(*MEMBER, "stretch")
+    names = F.transform("start", lambda start: F.struct(start["source"], start["incarnation"]))
+    return (
+        tables.view.where("kind = 'VIEW'")
+        .where(held(property_id))
+        .select(
+            *MEMBER,
+            "stretch",
+            F.col("position").alias("view_position"),
+            F.row_number().over(stretch.orderBy("position")).alias("ordinal"),
+            F.count(F.lit(1)).over(stretch).alias("views"),
+            F.lead(names).over(stretch.orderBy("position")).alias("following"),
+            "start",
+        )
+        .select("*", F.explode("start").alias("begin"))
+        .select(
+            *MEMBER,
+            "stretch",
+            "view_position",
+            "ordinal",
+            "views",
+            "following",
+            F.col("begin.source").alias("source"),
+            F.col("begin.incarnation").alias("source_incarnation"),
+            F.struct("begin.source", "begin.incarnation").alias("named"),
+            F.col("begin.number").alias("start"),
+        )
+    )
+
+
+def gaps(trace: Projections, property_id: str, lines: DataFrame) -> DataFrame:
+    """Lines whose next message, undelivered, is below something that was delivered in their views."""
+    delivered = trace.streams.where("kind = 'DELIVER' and view_position is not null").where(
+        held(property_id, "receiver")
+    )
+    out_of_step = F.coalesce(F.col("number") != F.col("due"), F.lit(True)) | ~F.col("begin_position").eqNullSafe(
+        F.col("view_position")
+    )
+    heard = trace.keep(
+        delivered.groupBy(*STREAM, "view_position").agg(
+            F.count(F.lit(1)).alias("got"),
+            F.max("number").alias("top"),
+            F.count(F.when(out_of_step, 1)).alias("odd"),
+            F.max("timestamp").alias("latest"),
+        )
+    )
+    highest = heard.groupBy(*MEMBER, "view_position").agg(F.max(F.struct("latest", *SOURCE)).alias("highest"))
+    earlier = Window.partitionBy(*_LINE).orderBy("view_position").rowsBetween(Window.unboundedPreceding, -1)
+    expected = F.col("first") + F.coalesce(F.sum("got").over(earlier), F.lit(0))
+    judged = trace.keep(
+        lines.join(heard, [*STREAM, "view_position"], "left")
+        .join(highest, [*MEMBER, "view_position"], "left")
+        .select("*", (F.col("start") != expected).alias("jumps"))
+        .groupBy(*_LINE, "first", "ended")
+        .agg(
+            F.coalesce(F.sum("got"), F.lit(0)).alias("got"),
+            F.coalesce(F.max("top"), F.lit(0)).alias("top"),
+            (F.coalesce(F.sum("odd"), F.lit(0)) + F.count(F.when(F.col("jumps"), 1))).alias("odd"),
+            F.max("highest").alias("highest"),
+        )
+        .where("highest is not null")
+    )
+    found = (
+        _next_of_dense(trace, judged.where("odd = 0"))
+        .unionByName(_next_of_odd(trace, judged.where("odd > 0"), lines, delivered))
+        .where("not (ended and number > top)")
+        .where(F.struct("sent_timestamp", *SOURCE) < F.col("highest"))
+        .select("*", F.col("line").alias("position"))
+    )
+    text = F.concat(F.lit("not delivered, though timestamp "), F.col("highest.latest").cast("string"), F.lit(" was"))
+    return violations(property_id, found, text, message_name())
+
+
+_FOUND = (*_LINE, "ended", "top", "highest", "number", "sent_timestamp")
+
+
+def _next_of_dense(trace: Projections, lines: DataFrame) -> DataFrame:
+    """The first message from where a dense line ends: the sends, highest number first, each line where it stands."""
+    line = F.struct(*MEMBER[2:], "line", "ended", "top", "highest")
+    probes = lines.select(*_SENDER, (F.col("first") + F.col("got")).alias("number"), line.alias("asked"))
+    sent = sends(trace.tables.send).select(*_SENDER, "number", F.struct("number", "sent_timestamp").alias("sent"))
+    downward = Window.partitionBy(*_SENDER).orderBy(F.desc("number"), F.col("sent").isNull())
+    so_far = downward.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return (
+        sent.withColumn("asked", F.lit(None).cast(probes.schema["asked"].dataType))
+        .unionByName(probes.withColumn("sent", F.lit(None).cast(sent.schema["sent"].dataType)))
+        .select(*_SENDER, "asked", F.last("sent", ignorenulls=True).over(so_far).alias("sent"))
+        .where("asked is not null and sent is not null")
+        .select(*_SENDER, "asked.*", "sent.*")
+        .select(*_FOUND)
+    )
+
+
+def _next_of_odd(trace: Projections, lines: DataFrame, views: DataFrame, delivered: DataFrame) -> DataFrame:
+    """The lowest number of each other line that was sent and not delivered in it."""
+    places = views.join(lines, list(_LINE), "left_semi").select(*_LINE, "view_position")
+    got = delivered.join(F.broadcast(places), [*STREAM, "view_position"]).select(*_LINE, "number")
+    return (
+        sends(trace.tables.send)
+        .select(*_SENDER, "number", "sent_timestamp")
+        .join(F.broadcast(lines), list(_SENDER))
+        .where("number >= first")
+        .join(got, [*_LINE, "number"], "left_anti")
+        .groupBy(*_LINE, "ended", "top", "highest")
+        .agg(F.min(F.struct("number", "sent_timestamp")).alias("sent"))
+        .select(*_LINE, "ended", "top", "highest", "sent.*")
+        .select(*_FOUND)
+    )

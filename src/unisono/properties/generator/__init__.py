@@ -1,0 +1,7 @@
+"""Traces that keep every promise, sampled straight from the statements, with no protocol behind them."""
+
+from __future__ import annotations
+
+from unisono.properties.generator.sampler import NAMES, good_trace
+
+__all__ = ["NAMES", "good_trace"]

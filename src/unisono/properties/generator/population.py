@@ -1,0 +1,149 @@
+"""The people of a sampled trace: lives of processes, their places in groups, and what they sent and heard."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from unisono.trace.schema import Start
+
+Key = tuple[int, str, int]
+
+RELIABLE = ("RSO", "RTO")
+TIMED = ("RTO", "UTO")
+
+
+class Message(NamedTuple):
+    """An application message as its source knows it."""
+
+    number: int
+    sequence: int
+    timestamp: int
+    size: int
+    body: int
+
+
+class Order:
+    """What one process delivers in one order: the stretch of each group, and the highest key since one changed."""
+
+    def __init__(self) -> None:
+        self.stretches: dict[str, int] = {}
+        self.highest: Key | None = None
+
+
+class Life:
+    """One incarnation of one process, with its Lamport clock and its place in each of its groups."""
+
+    def __init__(self, name: str, incarnation: int, offset: int, across: str | None = None) -> None:
+        self.name = name
+        self.incarnation = incarnation
+        self.offset = offset
+        self.across = across
+        self.clock = 0
+        self.clock_held = False
+        self.position = 0
+        self.alive = True
+        self.members: list[Member] = []
+        self.orders: dict[tuple[str | None, str], Order] = {}
+
+
+class Member:
+    """One life in one group, through all of its stretches there.
+
+    `due` maps the sources of its view to the number that comes next, `lowest` every source to the lowest number that
+    it has not passed yet under a reliable service, `loose` to what it got in an unreliable stretch. `counted` are the
+    receivers that it waits for before it releases anything beyond `released`.
+    """
+
+    def __init__(self, life: Life, group: str, service: str, wants: str) -> None:
+        self.life = life
+        self.group = group
+        self.service = service
+        self.wants = wants
+        self.across = life.across
+        self.left = False
+        self.stretch = 1
+        self.sent: list[Message] = []
+        self.sequence = 0
+        self.released = 0
+        self.counted: set[Member] = set()
+        self.view: str | None = None
+        self.views = 0
+        self.index = 0
+        self.highest: Key | None = None
+        self.due: dict[Member, int] = {}
+        self.lowest: dict[Member, int] = {}
+        self.loose: dict[Member, set[int]] = {}
+
+    @property
+    def active(self) -> bool:
+        return self.life.alive and not self.left
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the service is reliable."""
+        return self.service in RELIABLE
+
+    @property
+    def order(self) -> Order:
+        """What its deliveries are in one order with."""
+        name = (self.across, "") if self.across is not None else (None, self.group)
+        return self.life.orders.setdefault(name, Order())
+
+    @property
+    def passed(self) -> Key | None:
+        """The key that its deliveries must be above; a new stretch begins without one."""
+        order = self.order
+        known = [order.highest] if order.stretches.get(self.group) == self.stretch else []
+        return max((key for key in (*known, self.highest) if key is not None), default=None)
+
+    def enter_order(self) -> Order:
+        """A view or a delivery: with the first of a stretch the order begins anew."""
+        order = self.order
+        if order.stretches.get(self.group) != self.stretch:
+            order.stretches[self.group] = self.stretch
+            order.highest = None
+        return order
+
+    def change(self, service: str) -> None:
+        """Another stretch: from one reliable service to another the sources stay, otherwise all begins anew."""
+        if not self.ordered or service not in RELIABLE:
+            for source in self.due:
+                source.counted.discard(self)
+            self.due = {}
+            self.view = None
+        self.service = service
+        self.stretch += 1
+        self.index = 0
+        self.highest = None
+        self.loose = {}
+
+    def come_back(self, service: str, wants: str, across: str | None) -> None:
+        """Another stretch after an absence: a new view and new spells, but no identifier twice.
+
+        The farewell took a sequence, and the return leaves one out.
+        """
+        self.service = service
+        self.wants = wants
+        self.across = across
+        self.left = False
+        self.stretch += 1
+        self.sequence += 2
+        self.view = None
+        self.index = 0
+        self.highest = None
+        self.due = {}
+        self.loose = {}
+
+    @property
+    def listens_to_itself(self) -> bool:
+        return self.wants == "once" or self.wants_source(self)
+
+    def wants_source(self, source: Member) -> bool:
+        return self.wants == "all" or source.life.name in self.wants.split(",")
+
+    def start_at(self, number: int) -> Start:
+        before = self.sequence if number > len(self.sent) else self.sent[number - 2].sequence if number > 1 else 0
+        return Start(self.life.name, self.life.incarnation, before + 1, number)
+
+    def key(self, message: Message) -> Key:
+        return (message.timestamp, self.life.name, self.life.incarnation)

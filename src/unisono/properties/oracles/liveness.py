@@ -1,0 +1,97 @@
+"""Multicast liveness (L2): at the end, who lives has what the living sources of its view sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from unisono.properties.oracles.reading import (
+    comparable,
+    cut_off,
+    deliveries,
+    held,
+    is_outside,
+    of,
+    same_process,
+    start_of,
+)
+from unisono.properties.promises import PROTOCOL, SETTLING_NANOSECONDS, promised
+from unisono.properties.violation import Violation, message_name, moment, process_name
+from unisono.trace.schema import AnyRow, FaultRow, MembershipRow, SendRow, ViewRow
+
+SERVED = ("JOIN", "VIEW", "SEND", "DELIVER", "GAUGE")
+"""The rows that tell which service a member has; there is no row for a change of service."""
+
+
+def multicast_liveness(rows: Sequence[AnyRow]) -> list[Violation]:
+    """L2."""
+    violations = []
+    ends = of(rows, MembershipRow, "END")
+    groups = sorted({row.group for row in rows if row.group})
+    pairs = [(group, end, other) for group in groups for end in ends for other in ends if comparable(end, other)]
+    for group, end, other in pairs:
+        mine = sorted(
+            (row for row in rows if row.group == group and same_process(row, end)), key=lambda row: row.position
+        )
+        theirs = [row for row in rows if row.group == group and same_process(row, other)]
+        services = [row.service for row in mine if row.kind in SERVED and row.service is not None]
+        if not any(row.kind in ("JOIN", "VIEW") for row in mine) or is_outside(mine):
+            continue
+        if not promised(PROTOCOL, services[-1] if services else None, "L2"):
+            continue
+        joined = max((row.position for row in of(mine, MembershipRow, "JOIN")), default=-1)
+        views = [view for view in of(mine, ViewRow, "VIEW") if view.position > joined]
+        last_due = moment(end) - SETTLING_NANOSECONDS
+        due = [row for row in of(theirs, SendRow, "SEND") if moment(row) <= last_due]
+        if views and start_of(views[-1], other.process, other.incarnation) is not None:
+            first = _spell_start(views, other)
+            got = {
+                row.number
+                for row in deliveries(mine, "L2")
+                if (row.source, row.source_incarnation) == (other.process, other.incarnation)
+            }
+            missing = sorted(row.number for row in due if row.number >= first and row.number not in got)
+            if missing:
+                name = message_name(other.process, other.incarnation, missing[0])
+                text = f"{len(missing)} messages never delivered"
+                violations.append(Violation("L2", group, end.process, end.incarnation, end.position, name, text))
+        elif due and _must_know(rows, mine, theirs, end, other):
+            text = f"{process_name(other.process, other.incarnation)} is not in the last view"
+            violations.append(Violation("L2", group, end.process, end.incarnation, end.position, None, text))
+    return violations
+
+
+def _spell_start(views: list[ViewRow], source: MembershipRow) -> int:
+    """Where the current spell of a source in the last view began."""
+    number = 0
+    later: ViewRow | None = None
+    for view in reversed(views):
+        start = start_of(view, source.process, source.incarnation)
+        goes_on = later is None or (later.stretch - view.stretch in (0, 1) and held(view, "O2"))
+        if start is None or not goes_on:
+            break
+        number = start.number
+        later = view
+    return number
+
+
+def _must_know(
+    rows: Sequence[AnyRow], mine: list[AnyRow], theirs: list[AnyRow], end: MembershipRow, other: MembershipRow
+) -> bool:
+    """Whether the process that wrote `end` must have the other one in its view at the end."""
+    my_joins, their_joins = of(mine, MembershipRow, "JOIN"), of(theirs, MembershipRow, "JOIN")
+    if not my_joins or not their_joins or is_outside(theirs):
+        return False
+    if not any(row.fault == "heal" for row in of(rows, FaultRow, "FAULT")):
+        return False
+    if {end.process, other.process} & cut_off(rows):
+        return False
+    if max(moment(my_joins[-1]), moment(their_joins[-1])) > moment(end) - SETTLING_NANOSECONDS:
+        return False
+    views = [view for view in of(mine, ViewRow, "VIEW") if view.position > my_joins[-1].position]
+    entered = [view for view in views if view.stretch == views[-1].stretch]
+    if entered and moment(entered[0]) > moment(end) - SETTLING_NANOSECONDS:
+        return False
+    reason = my_joins[-1].reason
+    if reason is None or reason == "once":
+        return False
+    return reason == "all" or other.process in [name.strip() for name in reason.split(",")]

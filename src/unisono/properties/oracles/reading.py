@@ -1,0 +1,131 @@
+"""What the oracles read from a trace: rows in order, views, faults and clocks, each looked up as often as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from unisono.properties.promises import PROTOCOL, Role, promised
+from unisono.properties.violation import Violation, message_name
+from unisono.trace.schema import (
+    AnyRow,
+    DeliverRow,
+    FaultRow,
+    GaugeRow,
+    MembershipRow,
+    RepairRow,
+    SendRow,
+    Start,
+    ViewRow,
+)
+
+Kind = TypeVar("Kind", SendRow, DeliverRow, ViewRow, MembershipRow, RepairRow, GaugeRow, FaultRow)
+
+Key = tuple[int, str, int]
+"""What orders messages: timestamp, source, incarnation of the source."""
+
+
+def of(rows: Sequence[AnyRow], family: type[Kind], *kinds: str) -> list[Kind]:
+    """Rows of one family and these kinds, each process in its own order."""
+    return sorted((row for row in rows if isinstance(row, family) and row.kind in kinds), key=lambda row: row.position)
+
+
+def held(row: AnyRow, property_id: str, role: Role | None = None) -> bool:
+    """Whether the service of a row promises the property."""
+    return promised(PROTOCOL, row.service, property_id, role)
+
+
+def deliveries(rows: Sequence[AnyRow], property_id: str) -> list[DeliverRow]:
+    """The deliveries whose service promises the property to receivers."""
+    return [row for row in of(rows, DeliverRow, "DELIVER") if held(row, property_id, "receiver")]
+
+
+def same_process(one: AnyRow, other: AnyRow) -> bool:
+    return (one.process, one.incarnation) == (other.process, other.incarnation)
+
+
+def same_member(one: AnyRow, other: AnyRow) -> bool:
+    return one.group == other.group and same_process(one, other)
+
+
+def same_stream(one: DeliverRow, other: DeliverRow) -> bool:
+    """Deliveries at one process of one source."""
+    sources_agree = (one.source, one.source_incarnation) == (other.source, other.source_incarnation)
+    return sources_agree and same_member(one, other)
+
+
+def name_of(row: DeliverRow) -> str:
+    return message_name(row.source, row.source_incarnation, row.number)
+
+
+def key_of(row: DeliverRow) -> Key:
+    return (row.timestamp, row.source, row.source_incarnation)
+
+
+def sent_key(row: SendRow) -> Key:
+    return (row.timestamp, row.process, row.incarnation)
+
+
+def first_sends(rows: Sequence[AnyRow], group: str, source: tuple[str, int]) -> dict[int, SendRow]:
+    """What a source sent to a group, by number: the first SEND of each."""
+    found: dict[int, SendRow] = {}
+    for row in of(rows, SendRow, "SEND"):
+        if row.group == group and (row.process, row.incarnation) == source:
+            found.setdefault(row.number, row)
+    return found
+
+
+def at(row: AnyRow, property_id: str, message: str | None, text: str) -> Violation:
+    return Violation(property_id, row.group, row.process, row.incarnation, row.position, message, text)
+
+
+def last_view(rows: Sequence[AnyRow], row: AnyRow) -> ViewRow | None:
+    """The view that a row was written in: the last one that its process installed in that group before it."""
+    before = [view for view in of(rows, ViewRow, "VIEW") if same_member(view, row) and view.position < row.position]
+    return before[-1] if before else None
+
+
+def current_view(rows: Sequence[AnyRow], row: AnyRow) -> ViewRow | None:
+    """The view that a row of a reliable service is in: of the same stretch, with no JOIN since."""
+    view = last_view(rows, row)
+    joins = [join for join in of(rows, MembershipRow, "JOIN") if same_member(join, row)]
+    if view is None or any(view.position < join.position < row.position for join in joins):
+        return None
+    return view if view.stretch == row.stretch else None
+
+
+def continued_view(rows: Sequence[AnyRow], view: ViewRow) -> ViewRow | None:
+    """The view before, where the spells of its sources go on in this one."""
+    before = last_view(rows, view)
+    joins = [join for join in of(rows, MembershipRow, "JOIN") if same_member(join, view)]
+    if before is None or any(before.position < join.position < view.position for join in joins):
+        return None
+    return before if view.stretch - before.stretch in (0, 1) and held(before, "O2") else None
+
+
+def is_outside(mine: Sequence[AnyRow]) -> bool:
+    """Whether the last that rows of one member say is that it left."""
+    moves = [row.kind for row in sorted(mine, key=lambda row: row.position) if row.kind in ("JOIN", "LEAVE")]
+    return bool(moves) and moves[-1] == "LEAVE"
+
+
+def start_of(view: ViewRow, source: str, incarnation: int) -> Start | None:
+    found = [start for start in view.start if (start.source, start.incarnation) == (source, incarnation)]
+    return found[-1] if found else None
+
+
+def comparable(one: AnyRow, other: AnyRow) -> bool:
+    if one.truth is None or other.truth is None:
+        return one.truth is other.truth and one.host == other.host
+    return True
+
+
+def cut_off(rows: Sequence[AnyRow]) -> set[str]:
+    """Names in a fault that began and never ended."""
+    faults = [row for row in of(rows, FaultRow, "FAULT") if row.fault not in ("load", "heal")]
+    names = {name for row in faults for name in row.members}
+
+    def edges(name: str, edge: str) -> int:
+        return len([row for row in faults if row.edge == edge and name in row.members])
+
+    return {name for name in names if edges(name, "begin") > edges(name, "end")}

@@ -1,0 +1,186 @@
+"""The order of all messages by their keys: causal (O3), total (O6), without gaps (O4, O7), and the keys (O8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from unisono.properties.oracles.reading import (
+    Key,
+    at,
+    current_view,
+    deliveries,
+    first_sends,
+    held,
+    key_of,
+    name_of,
+    of,
+    same_member,
+    same_process,
+    sent_key,
+    start_of,
+)
+from unisono.properties.promises import CLOCK_HELD
+from unisono.properties.violation import Violation, message_name
+from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, SendRow, ViewRow
+
+
+def causal(rows: Sequence[AnyRow]) -> list[Violation]:
+    """O3."""
+    violations = []
+    for row in of(rows, SendRow, "SEND"):
+        sent = [one for one in of(rows, SendRow, "SEND") if same_process(one, row) and held(row, "O3", "sender")]
+        heard = [one for one in of(rows, DeliverRow, "DELIVER") if same_process(one, row)]
+        marks = [one for one in of(rows, GaugeRow, "MARK") if same_process(one, row) and one.name == CLOCK_HELD]
+        excused = any(mark.position < row.position for mark in marks)
+        known: list[SendRow | DeliverRow] = [*sent, *([] if excused else heard)]
+        if any(one.position < row.position and one.timestamp >= row.timestamp for one in known):
+            name = message_name(row.process, row.incarnation, row.number)
+            violations.append(at(row, "O3", name, "sent with a timestamp that is not above what was known"))
+    timed = deliveries(rows, "O3")
+    for delivery in timed:
+        before = [one for one in timed if _same_stretch(one, delivery) and one.position < delivery.position]
+        if before and key_of(before[-1]) >= key_of(delivery):
+            violations.append(at(delivery, "O3", name_of(delivery), f"delivered after {name_of(before[-1])}"))
+    return violations
+
+
+def _same_stretch(one: AnyRow, other: AnyRow) -> bool:
+    return same_member(one, other) and one.stretch == other.stretch
+
+
+class Line(Struct):
+    """Consecutive views of one stretch that contain a source, and what was delivered in them."""
+
+    views: list[ViewRow]
+    source: tuple[str, int]
+    ended: bool
+
+
+def _views(rows: Sequence[AnyRow], property_id: str, like: ViewRow) -> list[ViewRow]:
+    return [view for view in of(rows, ViewRow, "VIEW") if held(view, property_id) and _same_stretch(view, like)]
+
+
+def _gaps(rows: Sequence[AnyRow], property_id: str, lines: list[Line]) -> list[Violation]:
+    """Where the next message of a source, undelivered in these views, is below something that was delivered in them."""
+    violations = []
+    timed = [(row, current_view(rows, row)) for row in deliveries(rows, property_id)]
+    for line in lines:
+        places = {view.position for view in line.views}
+        first = line.views[0]
+        inside = [
+            row for row, view in timed if view is not None and same_member(row, first) and view.position in places
+        ]
+        start = start_of(first, *line.source)
+        assert start is not None, "a line begins with a view that has its source"
+        got = {row.number for row in inside if (row.source, row.source_incarnation) == line.source}
+        missing = [
+            row
+            for number, row in sorted(first_sends(rows, first.group, line.source).items())
+            if number >= start.number and number not in got
+        ]
+        if not missing or not inside or (line.ended and missing[0].number > max(got, default=0)):
+            continue
+        highest: Key = max(key_of(row) for row in inside)
+        if sent_key(missing[0]) < highest:
+            name = message_name(*line.source, missing[0].number)
+            violations.append(at(first, property_id, name, "never delivered, though later ones were"))
+    return violations
+
+
+def reliable_causal(rows: Sequence[AnyRow]) -> list[Violation]:
+    """O4."""
+    lines = []
+    for view in of(rows, ViewRow, "VIEW"):
+        if not held(view, "O4"):
+            continue
+        around = _views(rows, "O4", view)
+        before = [one for one in around if one.position < view.position]
+        after = [one for one in around if one.position >= view.position]
+        for source in sorted({(start.source, start.incarnation) for start in view.start}):
+            if before and start_of(before[-1], *source) is not None:
+                continue
+            ends = [index for index, one in enumerate(after) if start_of(one, *source) is None]
+            lines.append(Line(after[: ends[0]] if ends else after, source, bool(ends)))
+    return _gaps(rows, "O4", lines)
+
+
+def without_gaps(rows: Sequence[AnyRow]) -> list[Violation]:
+    """O7."""
+    lines = []
+    for view in of(rows, ViewRow, "VIEW"):
+        if held(view, "O7"):
+            after = [one for one in _views(rows, "O7", view) if one.position > view.position]
+            for source in sorted({(start.source, start.incarnation) for start in view.start}):
+                ended = bool(after) and start_of(after[0], *source) is None
+                lines.append(Line([view], source, ended))
+    return _gaps(rows, "O7", lines)
+
+
+def _domain(rows: Sequence[AnyRow], row: AnyRow) -> tuple[str | None, str]:
+    """What a row is ordered with: the domain that the last JOIN names, else its group alone."""
+    joins = [one for one in of(rows, MembershipRow, "JOIN") if same_member(one, row) and one.position < row.position]
+    across = joins[-1].across if joins else None
+    return (None, row.group) if across is None else (across, "")
+
+
+def eras(rows: Sequence[AnyRow]) -> list[list[DeliverRow]]:
+    """Deliveries that must be in one order: of one process and domain, until one of its groups has a new stretch."""
+    found: list[list[DeliverRow]] = []
+    for life in sorted({(row.process, row.incarnation) for row in rows}):
+        timed: list[ViewRow | DeliverRow] = [
+            *(row for row in of(rows, ViewRow, "VIEW") if held(row, "O6")),
+            *deliveries(rows, "O6"),
+        ]
+        mine = sorted((row for row in timed if (row.process, row.incarnation) == life), key=lambda row: row.position)
+        for domain in {_domain(rows, row) for row in mine}:
+            stretches: dict[str, int] = {}
+            for row in mine:
+                if _domain(rows, row) != domain:
+                    continue
+                if stretches.get(row.group) != row.stretch:
+                    stretches[row.group] = row.stretch
+                    found.append([])
+                if isinstance(row, DeliverRow):
+                    found[-1].append(row)
+    return found
+
+
+def total_order(rows: Sequence[AnyRow]) -> list[Violation]:
+    """O6."""
+    violations = []
+    for era in eras(rows):
+        for index, row in enumerate(era):
+            above = [one for one in era[:index] if key_of(one) >= key_of(row)]
+            if above:
+                violations.append(at(row, "O6", name_of(row), f"delivered after {name_of(above[0])}"))
+    return violations
+
+
+def key_discipline(rows: Sequence[AnyRow]) -> list[Violation]:
+    """O8."""
+    violations = []
+    for row in deliveries(rows, "O8"):
+        sent = first_sends(rows, row.group, (row.source, row.source_incarnation)).get(row.number)
+        if sent is not None and sent.timestamp != row.timestamp:
+            violations.append(at(row, "O8", name_of(row), f"sent with timestamp {sent.timestamp}"))
+    sends = [row for row in of(rows, SendRow, "SEND") if held(row, "O8", "sender")]
+    for send in sends:
+        before = [one for one in sends if same_member(one, send) and one.position < send.position]
+        if before:
+            last = before[-1]
+            numbers = (send.number > last.number) - (send.number < last.number)
+            timestamps = (send.timestamp > last.timestamp) - (send.timestamp < last.timestamp)
+            if numbers != timestamps:
+                name = message_name(send.process, send.incarnation, send.number)
+                violations.append(at(send, "O8", name, "its timestamp does not grow with its number"))
+    timed = deliveries(rows, "O3")
+    violations.extend(
+        at(row, "O8", name_of(row), "delivered below the horizon")
+        for row in timed
+        if any(
+            _same_stretch(one, row) and one.position < row.position and one.timestamp > row.timestamp for one in timed
+        )
+    )
+    return violations
