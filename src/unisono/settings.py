@@ -112,7 +112,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="A receiver that is silent, or holds a full window back, for this long is left behind.",
             extra=_DURATION,
         ),
-    ] = 10 * SECOND
+    ] = 5 * SECOND
     source_timeout: Annotated[
         int,
         Meta(

@@ -60,6 +60,7 @@ class Sending:
         "last_number",
         "last_sent_at",
         "last_sequence",
+        "paced",
         "pacing",
         "queue_high_water",
         "queued_bytes",
@@ -83,6 +84,7 @@ class Sending:
         """Everybody who counts has what was sent up to here, and it is kept no longer."""
         self.said = 0
         """The latest time that the others know this process has reached."""
+        self.paced = False
         self.pacing = Pacing(context.settings.window_bytes, context.settings.datagram_bytes)
         self.window = SendWindow(context.settings.window_bytes)
         self.blocked_since: int | None = None

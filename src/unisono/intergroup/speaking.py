@@ -72,9 +72,12 @@ class Speaking:
         while sending.waiting and sending.has_room:
             at = sending.pacing.wait_until(step.now)
             if at > step.now:
-                step.mark("paced")
+                if not sending.paced:
+                    step.mark("paced")
+                sending.paced = True
                 self._context.deadlines.set("pace", at)
                 break
+            sending.paced = False
             sending.note_moved(step)
             own = sending.flush(step)
             if not self.leaving:
