@@ -136,13 +136,14 @@ class TimePassed(Struct, frozen=True, tag=True, gc=False):
 
 
 class PacketReceived(Struct, frozen=True, tag=True, gc=False):
-    """A datagram was opened and understood: what a node hands to the engine of its group."""
+    """A datagram was opened and understood: what a node hands to the engine of its group. `size` is the datagram's."""
 
     source: Address
     hops: int
     arrived: int
     drops: int
     packet: Packet
+    size: int = 0
 
 
 Command = Start | Join | Leave | Send

@@ -1,4 +1,4 @@
-"""A node: one life of one process, with all of its groups. The one place where engines are stacked.
+"""A node: one life of one process, with all of its groups and, where asked for, a control process. The one place where engines are stacked.
 
 Itself an engine. It finds its incarnation on disk, opens every datagram that comes (what the seal or the wire
 layer refuses ends here, as a counted reason) and hands what is inside to the engine of its group.
@@ -34,6 +34,9 @@ from unisono.engine import (
 from unisono.events import SendRefused
 from unisono.identity import ProcessId, new_incarnation
 from unisono.intergroup import Context, IntergroupEngine, Resumption
+from unisono.intergroup.hierarchy import ControlProcess as ControlProcess
+from unisono.intergroup.hierarchy import control_number
+from unisono.intergroup.hierarchy import thresholds as thresholds
 from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
 from unisono.settings import Settings
 from unisono.trace.schema import GaugeRow, MembershipRow
@@ -61,6 +64,9 @@ class Node:
 
     __slots__ = (
         "_clock",
+        "_control",
+        "_control_number",
+        "_control_settings",
         "_entropy",
         "_groups",
         "_keys",
@@ -86,6 +92,7 @@ class Node:
         clock_drift_limit: int = Settings().clock_drift_limit,
         seal: Seal | None = None,
         keys: KeyAgreement | None = None,
+        control: Settings | None = None,
     ) -> None:
         self._name = name
         self._randomness = randomness
@@ -94,6 +101,9 @@ class Node:
         self._seal = seal or NullSeal()
         self._keys = keys or NullKeyAgreement()
         self._clock = LamportClock(clock_drift_limit)
+        self._control_settings = control
+        self._control_number = control_number(realm)
+        self._control: ControlProcess | None = None
         self._phase = Phase.NEW
         self._process: ProcessId | None = None
         self._last_incarnation = 0
@@ -108,8 +118,15 @@ class Node:
         """Who this is, once it is known."""
         return self._process
 
+    @property
+    def control(self) -> ControlProcess | None:
+        """The control process, where this node runs one and has come that far."""
+        return self._control
+
     def deadline(self) -> int | None:
         deadlines = [due for engine in self._groups.values() if (due := engine.deadline()) is not None]
+        if self._control is not None and (due := self._control.deadline()) is not None:
+            deadlines.append(due)
         return min(deadlines, default=None)
 
     def handle(self, fact: Fact, now: int, wall: int) -> list[Effect]:
@@ -121,6 +138,8 @@ class Node:
                 due = engine.deadline()
                 if due is not None and due <= now:
                     effects += self._handle_in(name, fact, now, wall)
+            if self._control is not None and (due := self._control.deadline()) is not None and due <= now:
+                effects += self._control.handle(fact, now, wall)
             return effects
         if isinstance(fact, Start):
             self._phase = Phase.READING
@@ -135,10 +154,12 @@ class Node:
         packet = read_datagram(fact.data, self._seal)
         if isinstance(packet, Refusal):
             return [Note(packet)]
+        inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet, len(fact.data))
+        if packet.group == self._control_number and self._control is not None:
+            return self._control.handle(inside, now, wall)
         name = self._numbers.get(packet.group)
         if name is None:
             return [Note(Refusal.UNKNOWN_GROUP)]
-        inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet)
         return self._handle_in(name, inside, now, wall)
 
     def _on_command(self, fact: Join | Leave | Send | EventsTaken, now: int, wall: int) -> list[Effect]:
@@ -208,6 +229,11 @@ class Node:
         name, incarnation = self._process
         effects: list[Effect] = [Record(MembershipRow(kind="START", process=name, incarnation=incarnation))]
         effects += [Record(GaugeRow(kind="MARK", name=mark, value=1)) for mark in self._marks]
+        if self._control_settings is not None:
+            self._control = ControlProcess(
+                self._realm, self._process, self._control_settings, self._randomness, self._seal
+            )
+            effects += self._control.handle(Start(), now, wall)
         waiting, self._waiting = self._waiting, []
         for fact in waiting:
             effects += self.handle(fact, now, wall)

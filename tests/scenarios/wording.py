@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from unisono.events import Event, Left, LeftBehind, Message, SourceUnavailable, View
 from unisono.identity import ProcessId
+from unisono.wire.control_messages import HIERARCHY_TYPES
 from unisono.wire.messages import (
     FRAGMENT,
     LEAVE,
@@ -33,6 +34,7 @@ KINDS: dict[type[ControlMessage], str] = {
     RepairRequest: "repair-request",
     LeftBehindNotice: "left-behind",
     Deactivation: "deactivation",
+    **{kind: kind.__name__ for kind in HIERARCHY_TYPES},
 }
 PACKET_KINDS = ("data", "repair", *KINDS.values())
 
@@ -113,3 +115,5 @@ def _control(message: ControlMessage, lives: Lives) -> str:
             return " ".join([kind, *(_span(*span) for span in message.ranges)])
         case LeftBehindNotice() | Deactivation():
             return f"{kind} (attempt {message.attempt})"
+        case _:
+            return kind

@@ -107,6 +107,8 @@ def show_seed(scenario: Scenario, result: SeedResult, judgement: Judgement, comm
         typer.echo(_violation_line(violation))
     if len(outcome.violations) > _SHOWN_VIOLATIONS:
         typer.echo(f"and {len(outcome.violations) - _SHOWN_VIOLATIONS} more")
+    if outcome.hierarchy is not None:
+        _show_table(("hierarchy", ""), outcome.hierarchy.rows())
     _show_table(("count", ""), [(name, str(count)) for name, count in outcome.counters.items()])
     _show_marks(outcome.marks, tuple(outcome.marks))
     typer.echo(f"{outcome.events} events in {outcome.seconds:.1f} s")

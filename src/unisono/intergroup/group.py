@@ -35,6 +35,7 @@ from unisono.intergroup.unordered import Unordered
 from unisono.reliable.step import Place, Step
 from unisono.settings import SERVICE_CODES
 from unisono.trace.schema import MembershipRow
+from unisono.wire.control_messages import HierarchyMessage
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
@@ -233,7 +234,9 @@ class IntergroupEngine:
             step.note(refused)
         source = packet.source
         for message in packet.messages:
-            if isinstance(message, KeepAlive):
+            if isinstance(message, HierarchyMessage):
+                step.note(Reason.NOT_OURS)
+            elif isinstance(message, KeepAlive):
                 self._context.observe(step, message.timestamp)
                 if self._follows:
                     self._following.on_keep_alive(step, source, address, message)

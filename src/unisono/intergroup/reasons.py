@@ -25,3 +25,4 @@ class Reason(StrEnum):
     TOO_MANY_LISTENERS = "no room for another receiver"
     TOO_MANY_PEERS = "no room for another peer"
     CLOCK_AHEAD = "timestamp too far ahead to be followed"
+    NOT_OURS = "a message of the control hierarchy in a group"

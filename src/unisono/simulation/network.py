@@ -11,6 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from unisono.simulation.damage import damage
+from unisono.simulation.geography import Geography
 from unisono.simulation.line import Line
 from unisono.simulation.packet_rules import PacketRule, classify
 from unisono.simulation.scenario import Network as NetworkPlan
@@ -53,12 +54,15 @@ class Network:
 
     __slots__ = (
         "_connected",
+        "_geography",
         "_lines_in",
         "_lines_out",
         "_links",
         "_members",
         "_plan",
         "_remember",
+        "_seed",
+        "_sites",
         "counters",
         "rules",
     )
@@ -69,22 +73,42 @@ class Network:
         self._remember = remember
         self._lines_out = [Line() for _ in range(members)]
         self._lines_in = [Line() for _ in range(members)]
-        self._links = {(a, b): self._link(a, b, sites, seed) for a in range(members) for b in range(members) if a != b}
+        self._sites = sites
+        self._seed = seed
+        self._geography = Geography(sites, plan.regions, seed) if plan.regions else None
+        self._links: dict[tuple[int, int], Link] = {}
         self._connected: Callable[[int, int], bool] = lambda a, b: True
         self.rules: list[PacketRule] = []
         self.counters: Counter[str] = Counter()
 
-    def _link(self, a: int, b: int, sites: int, seed: int) -> Link:
-        random = stream(seed, f"link/{a}/{b}")
-        plan = self._plan
-        apart = a % sites != b % sites
-        latency = plan.site_latency if apart and plan.site_latency is not None else plan.latency
-        if isinstance(latency, tuple):
-            latency = random.randint(*latency)
-        return Link(random, latency, plan.hops if apart else 0, plan)
+    def _link(self, a: int, b: int) -> Link:
+        """The link from `a` to `b`, made when it is first used; its draws are its own, so that it does not matter when."""
+        link = self._links.get((a, b))
+        if link is None:
+            random = stream(self._seed, f"link/{a}/{b}")
+            plan = self._plan
+            here, there = a % self._sites, b % self._sites
+            if self._geography is not None and here != there:
+                latency, hops = self._geography.latency(here, there), self._geography.hops(here, there)
+                link = Link(random, latency, hops, plan)
+            else:
+                drawn = plan.site_latency if here != there and plan.site_latency is not None else plan.latency
+                latency = random.randint(*drawn) if isinstance(drawn, tuple) else drawn
+                link = Link(random, latency, plan.hops if here != there else 0, plan)
+            self._links[a, b] = link
+        return link
+
+    def latency(self, a: int, b: int) -> int:
+        """What a datagram takes from `a` to `b`, but for bandwidth and faults: the truth that measures are held against."""
+        here, there = a % self._sites, b % self._sites
+        if self._geography is not None and here != there:
+            latency = self._geography.latency(here, there)  # thousands of pairs need no link for it
+        else:
+            latency = self._link(a, b).latency
+        return latency + self._plan.jitter // 2
 
     def hops(self, a: int, b: int) -> int:
-        return self._links[a, b].hops
+        return self._link(a, b).hops
 
     def set_connectivity(self, connected: Callable[[int, int], bool]) -> None:
         """Who can reach whom, in that direction."""
@@ -95,7 +119,7 @@ class Network:
 
     def channel_delay(self, a: int, b: int) -> int:
         """How long a frame takes on a reliable channel."""
-        link = self._links[a, b]
+        link = self._link(a, b)
         return link.latency + int(link.random.random() * self._plan.jitter)
 
     def transmit(
@@ -111,7 +135,7 @@ class Network:
         rules = [rule for rule in self.rules if rule.applies(sender, multicast)]
         kind = classify(data) if any(rule.selective for rule in rules) else None
         for receiver in receivers:
-            link = self._links[sender, receiver]
+            link = self._link(sender, receiver)
             if link.hops > scope:
                 self.counters["out of scope"] += 1
             elif not self._connected(sender, receiver):

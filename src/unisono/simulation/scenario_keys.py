@@ -48,6 +48,15 @@ MESSAGES = (
     "repair",
     "left_behind",
     "deactivation",
+    "local_control",
+    "coordinator_control",
+    "global_control",
+    "ring_query",
+    "search_response",
+    "coordinator_leave",
+    "farewell",
+    "contributed",
+    "gathered",
 )
 """What a packet fault may single out with `message`."""
 
@@ -66,6 +75,8 @@ TRACE_KINDS = (
     "ACTIVATE",
     "GRANT",
     "SUSPECT",
+    "COORDINATOR",
+    "CHILD",
     "RTR",
     "RTX",
     "GC",
@@ -125,7 +136,7 @@ REPEATED_TABLES = ("group", "workload", "member", "fault")
 BURST_KEYS = {"every": Key(SPAN, required=True), "packets": Key(whole(1), required=True)}
 
 NETWORK_KEYS: dict[str, Key] = {
-    "shape": Key(one_of(("lan", "wan", "world", "star", "sites"))),
+    "shape": Key(one_of(("lan", "wan", "world", "star", "sites", "regions"))),
     "latency": Key(one_or_range(TIME)),
     "site_latency": Key(one_or_range(TIME)),
     "jitter": Key(TIME),
@@ -137,6 +148,7 @@ NETWORK_KEYS: dict[str, Key] = {
     "queue": Key(whole(1)),
     "hops": Key(whole(0, 255)),
     "shared": Key(FLAG),
+    "regions": Key(whole(1, MEMBER_LIMIT)),
 }
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -150,6 +162,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         "jitter": 50 * MICROSECOND,
         "hops": 3,
     },
+    "regions": {"latency": 100 * MICROSECOND, "jitter": 200 * MICROSECOND, "regions": 8},
 }
 """What a shape means where the file does not say otherwise."""
 

@@ -32,6 +32,7 @@ from unisono.settings import Settings
 from unisono.simulation.application import Sender
 from unisono.simulation.channels import Channels
 from unisono.simulation.disk import Disk
+from unisono.simulation.hierarchy import HierarchyObserver
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Arrival, Network
 from unisono.simulation.outcome import Outcome, verdicts
@@ -68,6 +69,7 @@ class World:
         self._keep_rows = keep_rows
         self._heap: list[tuple[int, int, Callable[[int], None]]] = []
         self._serial = 0
+        self._listeners: dict[Address, dict[int, None]] = {}
         self._recorder = Recorder(self.run_name, "", "")
         self._plans = {plan.index: plan for plan in scenario.member_plans}
         self._groups = scenario.groups or (GroupPlan(name=DEFAULT_GROUP, members=tuple(range(scenario.members))),)
@@ -88,6 +90,9 @@ class World:
             for machine in self.machines
             if (workload.senders == "all" or machine.index in workload.senders)
         ]
+
+        settings = Settings(**scenario.options)
+        self.hierarchy = HierarchyObserver(self, settings) if settings.control else None
 
     def _machine(self, index: int) -> Machine:
         clock_offset = stream(self.seed, f"wall/{index}").randint(-5 * MILLISECOND, 5 * MILLISECOND)
@@ -157,6 +162,7 @@ class World:
             stream(self.seed, f"entropy/{machine.index}/{life}").randbytes,
             realm="simulation",
             clock_drift_limit=settings.clock_drift_limit,
+            control=settings if settings.control else None,
         )
         machine.start(engine, self.run_name)
         self.join(machine, None)
@@ -200,9 +206,8 @@ class World:
     def transmit(self, machine: Machine, effect: SendDatagram) -> None:
         multicast = is_multicast(effect.to)
         if multicast:
-            receivers = [
-                other.index for other in self.machines if effect.to in other.addresses and other is not machine
-            ]
+            listeners = self._listeners.get(effect.to, ())
+            receivers = sorted(index for index in listeners if index != machine.index)
         else:
             receiver = self._by_address.get(effect.to)
             receivers = [receiver.index] if receiver is not None and receiver is not machine else []
@@ -225,6 +230,15 @@ class World:
 
         return arrive
 
+    def listen(self, machine: Machine, address: Address, listens: bool) -> None:
+        """A machine begins or ceases to listen on a multicast address."""
+        if listens:
+            self._listeners.setdefault(address, {})[machine.index] = None
+        elif address in self._listeners:
+            self._listeners[address].pop(machine.index, None)
+            if not self._listeners[address]:
+                del self._listeners[address]
+
     def channel_effect(self, machine: Machine, effect: Listen | OpenChannel | CloseChannel | SendFrame) -> None:
         if isinstance(effect, Listen):
             self._channels.listen(machine.index, machine.life)
@@ -245,6 +259,8 @@ class World:
         if isinstance(row, GaugeRow):
             if row.kind == "MARK":
                 self.marks[row.name] += 1
+            elif self.hierarchy is not None:
+                self.hierarchy.on_gauge(row)
         else:
             self.counters[row.kind] += 1
         if self._waiting:
@@ -302,6 +318,7 @@ def run(scenario: Scenario, out: Path | None = None) -> Outcome:
         counters=dict(sorted((world.counters + world.network.counters).items())),
         events=world.events,
         seconds=perf_counter() - began,
+        hierarchy=None if world.hierarchy is None else world.hierarchy.figures(),
     )
     if out is not None:
         write_run(out, world.rows, scenario_text=write_scenario(scenario), summary=outcome.summary())

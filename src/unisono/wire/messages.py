@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from unisono.clock import TIMESTAMP_LIMIT
 from unisono.identity import ProcessId
+from unisono.wire.control_messages import HIERARCHY_TYPES, HierarchyMessage
 
 SEQUENCE_LIMIT = (1 << 63) - 1
 RANGE_LIMIT = 64
@@ -126,7 +127,14 @@ class Deactivation(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 
 ControlMessage = (
-    KeepAlive | ActivationRequest | ActivationGrant | Report | RepairRequest | LeftBehindNotice | Deactivation
+    KeepAlive
+    | ActivationRequest
+    | ActivationGrant
+    | Report
+    | RepairRequest
+    | LeftBehindNotice
+    | Deactivation
+    | HierarchyMessage
 )
 
 CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
@@ -137,6 +145,7 @@ CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
     RepairRequest,
     LeftBehindNotice,
     Deactivation,
+    *HIERARCHY_TYPES,
 )
 
 

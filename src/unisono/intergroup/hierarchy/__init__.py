@@ -1,0 +1,16 @@
+"""The control hierarchy of InterGroup (000 chapter 2, 003 section 8): who is near, who coordinates, what all say in sum.
+
+`process` is the engine and its states. `hearing` takes messages in, `voice` says them, paced by `pacing`;
+`neighbourhood` is whom it knows (`peers`, `home`), `searching` finds a coordinator, `determination` decides who should be
+one; `estimates` and `distances` say how far it is, `aggregation` combines what many say.
+"""
+
+from unisono.intergroup.hierarchy.aggregation import CUT as CUT
+from unisono.intergroup.hierarchy.aggregation import STABILITY as STABILITY
+from unisono.intergroup.hierarchy.context import control_number as control_number
+from unisono.intergroup.hierarchy.determination import Thresholds as Thresholds
+from unisono.intergroup.hierarchy.determination import thresholds as thresholds
+from unisono.intergroup.hierarchy.distances import DistanceTable as DistanceTable
+from unisono.intergroup.hierarchy.distances import Whereabouts as Whereabouts
+from unisono.intergroup.hierarchy.process import ControlProcess as ControlProcess
+from unisono.intergroup.hierarchy.states import State as State
