@@ -11,8 +11,8 @@ from math import cos, hypot, pi, sin, sqrt
 from unisono.simulation.streams import stream
 from unisono.units import MICROSECOND, MILLISECOND
 
-REGION_RADIUS = 2 * MILLISECOND
-"""How far from the middle of its region a site may lie."""
+REGION_RADIUS = MILLISECOND
+"""How far from the middle of its region a site may lie: some two hundred kilometres."""
 ACCESS = (50 * MICROSECOND, 500 * MICROSECOND)
 """The line of a site."""
 PLANE = 60 * MILLISECOND

@@ -7,7 +7,7 @@ counts, or two, while it moves between coordinators, does not match, and then no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from msgspec import Struct
 
@@ -113,7 +113,7 @@ class Stored:
 class Gathering:
     """What the processes here and the children say."""
 
-    __slots__ = ("_children", "_own", "_said", "_withdrawn", "serial")
+    __slots__ = ("_children", "_own", "_said", "_withdrawn", "says_something", "serial")
 
     def __init__(self) -> None:
         self._own: dict[ProcessId, tuple[Contribution, ...]] = {}
@@ -121,17 +121,16 @@ class Gathering:
         self._said: dict[Key, Sum] = {}
         self._withdrawn: dict[Key, tuple[str, int]] = {}
         self.serial = 0
+        self.says_something = False
+        """Whether a process here ever said something: that it says nothing now has to be repeated too."""
 
     @property
     def empty(self) -> bool:
         return not (self._own or self._children or self._said or self._withdrawn)
 
-    @property
-    def says_something(self) -> bool:
-        return bool(self._own)
-
     def contribute(self, contributor: ProcessId, contributions: tuple[Contribution, ...]) -> bool:
         """Replace what a process here says; False when there is no room for it."""
+        self.says_something = True
         if not contributions:
             self._own.pop(contributor, None)
             return True
@@ -147,6 +146,11 @@ class Gathering:
     def drop(self, child: ProcessId) -> bool:
         """A child is counted no more; whether it had said something."""
         return self._children.pop(child, None) is not None
+
+    def keep(self, children: Container[ProcessId]) -> None:
+        """Count nobody but these: an earlier life of a child is no child."""
+        for child in [child for child in self._children if child not in children]:
+            del self._children[child]
 
     def drop_children(self) -> None:
         self._children.clear()

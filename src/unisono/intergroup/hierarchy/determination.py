@@ -12,6 +12,10 @@ from math import isqrt
 from typing import NamedTuple
 
 from unisono.control_settings import ControlSettings
+from unisono.units import MICROSECOND
+
+_NEAR = 1000
+"""Microseconds within which nobody is far, whatever the others are."""
 
 
 class Appropriateness(Enum):
@@ -42,13 +46,38 @@ def thresholds(settings: ControlSettings, members: int) -> Thresholds:
 
 
 class Surroundings(NamedTuple):
-    """What a decision is made of. Distances in microseconds, None where nobody is known."""
+    """What a decision is made of. Distances in microseconds.
+
+    `closest` is the nearest other coordinator of a coordinator, and the own one of a child, None where it is not known;
+    `apart` is how far that one is from the other coordinators, on the average.
+    """
 
     coordinators: int
     local_count: int
     members: int
     closest: int | None = None
     coordinator_hops: int = 0
+    apart: int | None = None
+
+
+def is_far(seen: Surroundings, settings: ControlSettings) -> bool:
+    """Whether a child is far from its coordinator.
+
+    More hops than the boundary, as in the document. Hops alone say little where they are few and long: so more than half
+    of what two coordinators should be apart is far too, and so is a quarter of what they really are.
+    """
+    if seen.coordinator_hops > settings.boundary_ttl:
+        return True
+    return seen.closest is not None and (
+        2 * seen.closest * MICROSECOND > settings.closeness or remoteness(seen) > 1 and seen.closest > _NEAR
+    )
+
+
+def remoteness(seen: Surroundings) -> float:
+    """How far a child is from its coordinator, in quarters of what coordinators are apart."""
+    if not seen.apart or seen.closest is None:
+        return 1.0
+    return 4 * seen.closest / seen.apart
 
 
 def appropriateness_of_coordinator(seen: Surroundings, limits: Thresholds, settings: ControlSettings) -> Appropriateness:
@@ -58,7 +87,7 @@ def appropriateness_of_coordinator(seen: Surroundings, limits: Thresholds, setti
     """
     if seen.coordinators <= limits.low:
         return Appropriateness.NO_CHANGE
-    close = seen.closest is not None and seen.closest * 1000 < settings.closeness
+    close = seen.closest is not None and seen.closest * MICROSECOND < settings.closeness
     if close and not seen.local_count:
         return Appropriateness.APPROPRIATE
     if close and seen.local_count < settings.local_target:
@@ -68,7 +97,7 @@ def appropriateness_of_coordinator(seen: Surroundings, limits: Thresholds, setti
 
 def appropriateness_of_child(seen: Surroundings, settings: ControlSettings) -> Appropriateness:
     """Table 2.2 for a child that might become a coordinator."""
-    if seen.coordinator_hops <= settings.boundary_ttl:
+    if not is_far(seen, settings):
         return Appropriateness.INAPPROPRIATE
     if seen.local_count > settings.local_target:
         return Appropriateness.APPROPRIATE
@@ -108,11 +137,15 @@ def timer_range(how: Appropriateness, settings: ControlSettings) -> tuple[int, i
 
 
 def chance_of_child(how: Appropriateness, seen: Surroundings, limits: Thresholds) -> float:
-    """The lot of a child whose timer expired: all who stand alike together make about as many as are missing."""
+    """The lot of a child whose timer expired: all who stand alike together make about as many as are missing.
+
+    Children far from their coordinator draw better lots: that is where one is missing.
+    """
     if how is Appropriateness.APPROPRIATE:
         return 1 / max(1, seen.local_count)
     missing = max(1.0, limits.middle - seen.coordinators)
-    return min(1.0, missing / max(1, seen.members - seen.coordinators))
+    weight = min(4.0, max(1.0, remoteness(seen))) if how is Appropriateness.NEUTRAL else 1.0
+    return min(1.0, weight * missing / max(1, seen.members - seen.coordinators))
 
 
 def chance_of_coordinator(how: Appropriateness, seen: Surroundings, limits: Thresholds) -> float:

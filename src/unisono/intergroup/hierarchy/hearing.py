@@ -137,6 +137,7 @@ class Hearing:
         if not known:
             self.courted += 1
             heard.new_child = True
+            self._gathering.keep(children)
         arrived = self._arrived(step, fact)
         peer.hear(message.timestamp, arrived, step.now, fact.source, fact.hops or message.ttl, message.interval)
         self._measure(step, peer.distance, message.pairs, arrived)

@@ -50,8 +50,14 @@ class Neighbourhood:
         home = self.current
         if home is None or not home.coordinator_count:
             return None
+        apart = [distance for _, distance in home.coordinators()]
         return Surroundings(
-            home.coordinator_count, home.local_count, home.members, home.peer.distance.value, home.peer.hops
+            home.coordinator_count,
+            home.local_count,
+            home.members,
+            home.peer.distance.value,
+            home.peer.hops,
+            sum(apart) // len(apart) if apart else None,
         )
 
     def whereabouts(self) -> Whereabouts:

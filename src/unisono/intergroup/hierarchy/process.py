@@ -168,15 +168,16 @@ class ControlProcess:
             self._report_soon(step)
 
     def _on_time(self, step: Step) -> None:
+        """What is due, in turn; what one deadline has made pointless for another is passed over."""
         for name in self._context.deadlines.expire(step.now):
             if name == "local":
                 self._voice.local(step, self._state.leads)
                 self._voice.gather(step, self._state.leads)
-            elif name == "global":
+            elif name == "global" and self._state.among_coordinators:
                 self._voice.to_coordinators(step)
             elif name == "watch":
                 self._watch(step)
-            elif name == "listen":
+            elif name == "listen" and self._state is State.LISTENING:
                 self._decide(step)
             elif name == "search":
                 self._on_ring_over(step)
@@ -184,9 +185,9 @@ class ControlProcess:
                 self._on_change_due(step)
             elif name == "look":
                 self._look_for_nearer(step)
-            elif name == "settle":
+            elif name == "settle" and self._state is State.TO_COORDINATOR:
                 self._become_coordinator(step)
-            elif name == "leave":
+            elif name == "leave" and self._state is State.TO_CHILD:
                 self._say_that_it_leaves(step)
             elif name == "report":
                 self._report(step)
@@ -215,6 +216,7 @@ class ControlProcess:
     def _become_listening(self, step: Step) -> None:
         """Hear how many coordinators there are before deciding (2.6.1)."""
         self._enter(step, State.LISTENING)
+        self._neighbours.announced = 0
         self._context.join(step, COORDINATORS)
         wait = wait_to_decide(self._context.settings.startup_wait, self._context.randomness)
         self._context.deadlines.set("listen", step.now + wait)
@@ -227,6 +229,7 @@ class ControlProcess:
         if not known or known <= limits.middle or self._failed_searches >= SEARCHES:
             self._become_coordinator(step)
         else:
+            self._context.leave(step, COORDINATORS)
             self._enter(step, State.SEARCHING)
             self._begin_search(step, Purpose.FIRST, None)
 
@@ -448,7 +451,6 @@ class ControlProcess:
             neighbours.current, neighbours.moving = neighbours.moving, None
             self._enter(step, State.CHILD)
         else:
-            context.join(step, COORDINATORS)
             context.deadlines.clear("look")
             self._enter(step, State.SEARCHING)
             self._begin_search(step, Purpose.FIRST, lost.peer.process)
@@ -481,7 +483,8 @@ class ControlProcess:
 
     def _on_change_due(self, step: Step) -> None:
         """Look again, and draw lots with those who stand alike."""
-        assert self._change is not None, "a timer stands for a change"
+        if self._change is None:
+            return
         how, courted = self._change
         self._change = None
         if self._how_appropriate() is not how:
@@ -495,15 +498,8 @@ class ControlProcess:
             return
         child = neighbours.seen_by_child()
         assert child is not None, "it was there a moment ago"
-        if draw < chance_of_child(how, child, thresholds(settings, child.members)) * self._remoteness():
+        if draw < chance_of_child(how, child, thresholds(settings, child.members)):
             self._become_to_coordinator(step)
-
-    def _remoteness(self) -> float:
-        """Children far from their coordinator draw better lots: that is where one is missing."""
-        home = self._neighbours.current
-        if home is None or not home.far_distance:
-            return 1.0
-        return min(2.0, max(0.25, 2 * (home.peer.distance.value or 0) / home.far_distance))
 
     def _forgive_own_pause(self, step: Step) -> None:
         if self._last_call is not None and (pause := step.now - self._last_call - WATCH) > WATCH:

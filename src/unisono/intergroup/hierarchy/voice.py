@@ -1,9 +1,8 @@
 """What a control process says, and when it says it next: LCon, CCon and GCon, ring queries, contributions.
 
-Arrays that grow with the group are sent in turns, so many entries a message: those that wait longest first. A child
-speaks to its coordinator alone, and to its whole local group only so often that each child hears about
-`SAMPLE` of the others in an interval: beyond the document, where every LCon goes to all and a local group of hundreds
-would hear little else.
+Arrays that grow with the group are sent in turns, so many entries a message: those that wait longest first. In a small
+local group a child speaks to all, as in the document; in a larger one to its coordinator alone, since a child among
+hundreds would hear little but its siblings. Then it knows them through the coordinator.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ from unisono.wire.control_messages import (
     pack_pairs,
 )
 
-SAMPLE = 6
-"""How many of its siblings a child hears in an interval, about."""
-_LOCAL_PAIRS, _COORDINATOR_PAIRS, _GLOBAL_PAIRS = 6, 12, 16
-_DISTANCES = 12
+SMALL_GROUP = 8
+"""With so many children in a local group each still speaks to all."""
+_LOCAL_PAIRS, _COORDINATOR_PAIRS, _GLOBAL_PAIRS = 8, 8, 8
+_DISTANCES = 8
 _ENTRY_BYTES = 120
 """An entry of a contribution, with a long name and a long address."""
 
@@ -46,13 +45,12 @@ _ENTRY_BYTES = 120
 class Voice:
     """Says everything that is said in turns."""
 
-    __slots__ = ("_context", "_gathering", "_neighbours", "_told_coordinators", "_told_locals", "_turn")
+    __slots__ = ("_context", "_gathering", "_neighbours", "_told_coordinators", "_told_locals")
 
     def __init__(self, context: Context, neighbours: Neighbourhood, gathering: Gathering) -> None:
         self._context = context
         self._neighbours = neighbours
         self._gathering = gathering
-        self._turn = 0
         self._told_locals = 0
         self._told_coordinators = 0
 
@@ -61,12 +59,13 @@ class Voice:
     def local(self, step: Step, as_coordinator: bool) -> None:
         """Speak in the local group, as a child, as a coordinator or as both, and arrange the next time."""
         context, neighbours = self._context, self._neighbours
-        size = sum(self._as_child(step, home) for home in neighbours.homes())
+        members = self._local_members(as_coordinator)
+        size = sum(self._as_child(step, home, members) for home in neighbours.homes())
         if as_coordinator:
             size += self._as_coordinator(step)
         if size:
             context.local_pace.saw(size)
-        wait = context.local_pace.next(self._local_members(as_coordinator), context.randomness)
+        wait = context.local_pace.next(members, context.randomness)
         context.deadlines.set("local", step.now + wait)
 
     def _local_members(self, as_coordinator: bool) -> int:
@@ -75,22 +74,20 @@ class Voice:
             return 1 + len(neighbours.children)
         return 1 + (neighbours.current.local_count if neighbours.current is not None else 0)
 
-    def _as_child(self, step: Step, home: Home) -> int:
-        """To the coordinator; to the others as well, when it is their turn."""
+    def _as_child(self, step: Step, home: Home, members: int) -> int:
+        """To the coordinator, in a small group to the others as well."""
         context, neighbours = self._context, self._neighbours
-        interval = context.local_pace.interval(1 + home.local_count)
         own = home.peer.pair(step.now)
         pairs = [] if own is None else [own]
         home.peer.echoed(step.now)
-        self._turn += 1
-        to_all = home is neighbours.current and home.confirmed and self._turn % (1 + home.local_count // SAMPLE) == 0
+        to_all = home is neighbours.current and home.confirmed and home.local_count <= SMALL_GROUP
         if to_all:
             pairs += neighbours.siblings.pairs(step.now, min(_LOCAL_PAIRS, context.room // PAIR_BYTES))
         scope = reach(home.peer.hops, context.settings.scope)
         message = LocalControl(
             context.stamp(step),
             scope,
-            milliseconds(interval),
+            milliseconds(context.local_pace.interval(members)),
             home.peer.process,
             len(neighbours.siblings),
             pack_pairs(pairs),
