@@ -89,13 +89,11 @@ class Network:
             plan = self._plan
             here, there = a % self._sites, b % self._sites
             if self._geography is not None and here != there:
-                latency, hops = self._geography.latency(here, there), self._geography.hops(here, there)
-                link = Link(random, latency, hops, plan)
+                latency = self._geography.latency(here, there)
             else:
                 drawn = plan.site_latency if here != there and plan.site_latency is not None else plan.latency
                 latency = random.randint(*drawn) if isinstance(drawn, tuple) else drawn
-                link = Link(random, latency, plan.hops if here != there else 0, plan)
-            self._links[a, b] = link
+            link = self._links[a, b] = Link(random, latency, self.hops(a, b), plan)
         return link
 
     def latency(self, a: int, b: int) -> int:
@@ -108,7 +106,11 @@ class Network:
         return latency + self._plan.jitter // 2
 
     def hops(self, a: int, b: int) -> int:
-        return self._link(a, b).hops
+        """How many hops it is; known without a link, since most members are out of the scope of most others."""
+        here, there = a % self._sites, b % self._sites
+        if here == there:
+            return 0
+        return self._plan.hops if self._geography is None else self._geography.hops(here, there)
 
     def set_connectivity(self, connected: Callable[[int, int], bool]) -> None:
         """Who can reach whom, in that direction."""
@@ -135,14 +137,13 @@ class Network:
         rules = [rule for rule in self.rules if rule.applies(sender, multicast)]
         kind = classify(data) if any(rule.selective for rule in rules) else None
         for receiver in receivers:
-            link = self._link(sender, receiver)
-            if link.hops > scope:
+            if self.hops(sender, receiver) > scope:
                 self.counters["out of scope"] += 1
             elif not self._connected(sender, receiver):
                 self.counters["cut off"] += 1
             else:
                 active = [rule for rule in rules if rule.reaches(receiver) and rule.matches(kind)]
-                self._travel(arrivals, leaves, link, receiver, data, active)
+                self._travel(arrivals, leaves, self._link(sender, receiver), receiver, data, active)
         return arrivals
 
     def take_in(self, now: int, receiver: int, size: int) -> int | None:

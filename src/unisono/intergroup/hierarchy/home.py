@@ -25,6 +25,7 @@ class Home:
     __slots__ = (
         "_coordinators",
         "_locals",
+        "_swept",
         "confirmed",
         "coordinator_count",
         "far_distance",
@@ -44,6 +45,7 @@ class Home:
         self.coordinator_count = 0
         self.members = 0
         self.far_distance = 0
+        self._swept = now
         self._locals: Told = {}
         self._coordinators: Told = {}
 
@@ -59,7 +61,10 @@ class Home:
         return _tell(self._coordinators, unpack_distances(message.coordinator_distances), now) and not first
 
     def forget(self, now: int) -> None:
-        """Drop what was not told again."""
+        """Drop what was not told again, from time to time."""
+        if now - self._swept < TOLD_LIFE // 4:
+            return
+        self._swept = now
         for told in (self._locals, self._coordinators):
             for short in [short for short, (_, when) in told.items() if now - when > TOLD_LIFE]:
                 del told[short]

@@ -84,7 +84,7 @@ class PeerTable:
     def __len__(self) -> int:
         return len(self._peers)
 
-    def __contains__(self, process: ProcessId) -> bool:
+    def __contains__(self, process: object) -> bool:
         return process in self._peers
 
     @property
