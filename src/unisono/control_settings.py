@@ -21,7 +21,7 @@ class ControlSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Meta(
             ge=1,
             le=1000,
-            description="The fewest coordinators; three quarters of the root of the hierarchy's size where that is more.",
+            description="The fewest coordinators; in a large hierarchy, three quarters of the root of its size.",
         ),
     ] = 3
     high_coordinators: Annotated[
@@ -29,7 +29,7 @@ class ControlSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Meta(
             ge=2,
             le=1000,
-            description="The most coordinators; one and a half times the root of the hierarchy's size where that is more.",
+            description="The most coordinators; in a large hierarchy, one and a half times the root of its size.",
         ),
     ] = 9
     local_target: Annotated[
@@ -64,7 +64,9 @@ class ControlSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = SECOND
     control_patience: Annotated[
         int,
-        Meta(ge=2, le=100, description="A control process that misses this many of its own intervals is taken for dead."),
+        Meta(
+            ge=2, le=100, description="A control process that misses this many of its own intervals is taken for dead."
+        ),
     ] = 5
     closeness: Annotated[
         int,
@@ -75,9 +77,7 @@ class ControlSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             extra=_DURATION,
         ),
     ] = 30 * MILLISECOND
-    boundary_ttl: Annotated[
-        int, Meta(ge=0, le=255, description="A coordinator more hops away than this is far.")
-    ] = 16
+    boundary_ttl: Annotated[int, Meta(ge=0, le=255, description="A coordinator more hops away than this is far.")] = 16
     state_change_low: Annotated[
         int,
         Meta(

@@ -1,7 +1,8 @@
-"""A node: one life of one process, with all of its groups and, where asked for, a control process. The one place where engines are stacked.
+"""A node: one life of one process, with all of its groups. The one place where engines are stacked.
 
-Itself an engine. It finds its incarnation on disk, opens every datagram that comes (what the seal or the wire
-layer refuses ends here, as a counted reason) and hands what is inside to the engine of its group.
+Itself an engine. It finds its incarnation on disk, opens every datagram that comes (what the seal or the wire layer
+refuses ends here, as a counted reason) and hands what is inside to the engine of its group, or to the control process
+where it runs one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figures of the control hierarchy in a run: how many coordinators, when it settled, what it costs, how true its distances are."""
+"""Figures of the control hierarchy in a run: coordinators, when it settled, what it costs, how true distances are."""
 
 from __future__ import annotations
 

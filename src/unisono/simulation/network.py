@@ -82,7 +82,7 @@ class Network:
         self.counters: Counter[str] = Counter()
 
     def _link(self, a: int, b: int) -> Link:
-        """The link from `a` to `b`, made when it is first used; its draws are its own, so that it does not matter when."""
+        """The link from `a` to `b`, made when it is first used: its draws are its own, so it does not matter when."""
         link = self._links.get((a, b))
         if link is None:
             random = stream(self._seed, f"link/{a}/{b}")
@@ -97,7 +97,7 @@ class Network:
         return link
 
     def latency(self, a: int, b: int) -> int:
-        """What a datagram takes from `a` to `b`, but for bandwidth and faults: the truth that measures are held against."""
+        """What a datagram takes from `a` to `b` but for bandwidth and faults: the truth about a distance."""
         here, there = a % self._sites, b % self._sites
         if self._geography is not None and here != there:
             latency = self._geography.latency(here, there)  # thousands of pairs need no link for it

@@ -2,7 +2,8 @@
 
 Long arrays travel packed: a peer is named in them by 32 bits of a hash of its identity, and a time is in
 microseconds. A name that two peers share by chance costs a wrong distance at most, and hardly that: an echo counts
-only for the process that really sent at the time it names. Where a count depends on who it is, the whole identity stands.
+only for the process that really sent at the time it names. Where a count depends on who it is, the whole identity is
+there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The control hierarchy of InterGroup (000 chapter 2, 003 section 8): who is near, who coordinates, what all say in sum.
+"""The control hierarchy of InterGroup (000 chapter 2, 003 section 8): who is near, who coordinates, what all say.
 
-`process` is the engine and its states. `hearing` takes messages in, `voice` says them, paced by `pacing`;
-`neighbourhood` is whom it knows (`peers`, `home`), `searching` finds a coordinator, `determination` decides who should be
-one; `estimates` and `distances` say how far it is, `aggregation` combines what many say.
+`process` is the engine. `hearing` takes messages in, `voice` says them, paced by `pacing`; `neighbourhood` is whom it
+knows (`peers`, `home`). `maintenance` keeps the state and finds a coordinator (`searching`); `thinking` decides who
+should be one, by the tables of `determination`. `estimates` and `distances` say how far it is, `aggregation` combines
+what many say.
 """
 
 from unisono.intergroup.hierarchy.aggregation import CUT as CUT

@@ -162,7 +162,7 @@ class Gathering:
     def gather(self, topics: Iterable[int], speaks: bool) -> dict[Letter, list[Summary]]:
         """What the local group says now, in letters; of a process that is no coordinator, nothing.
 
-        A source of whom it speaks no more, or who is elsewhere now, is withdrawn a few times, since a letter may be lost.
+        A source of whom it speaks no more, or who is elsewhere now, is withdrawn a few times: a letter may be lost.
         """
         wanted = set(topics)
         sums: dict[Key, Sum] = {}

@@ -47,9 +47,7 @@ class Context:
         "short",
     )
 
-    def __init__(
-        self, realm: str, process: ProcessId, settings: Settings, randomness: Randomness, seal: Seal
-    ) -> None:
+    def __init__(self, realm: str, process: ProcessId, settings: Settings, randomness: Randomness, seal: Seal) -> None:
         self.process = process
         self.short = short_id(process)
         self.settings = settings

@@ -63,13 +63,13 @@ class Surroundings(NamedTuple):
 def is_far(seen: Surroundings, settings: ControlSettings) -> bool:
     """Whether a child is far from its coordinator.
 
-    More hops than the boundary, as in the document. Hops alone say little where they are few and long: so more than half
-    of what two coordinators should be apart is far too, and so is a quarter of what they really are.
+    More hops than the boundary, as in the document. Hops alone say little where they are few and long: so more than
+    half of what two coordinators should be apart is far too, and so is a quarter of what they really are.
     """
     if seen.coordinator_hops > settings.boundary_ttl:
         return True
     return seen.closest is not None and (
-        2 * seen.closest * MICROSECOND > settings.closeness or remoteness(seen) > 1 and seen.closest > _NEAR
+        2 * seen.closest * MICROSECOND > settings.closeness or (remoteness(seen) > 1 and seen.closest > _NEAR)
     )
 
 
@@ -80,7 +80,9 @@ def remoteness(seen: Surroundings) -> float:
     return 4 * seen.closest / seen.apart
 
 
-def appropriateness_of_coordinator(seen: Surroundings, limits: Thresholds, settings: ControlSettings) -> Appropriateness:
+def appropriateness_of_coordinator(
+    seen: Surroundings, limits: Thresholds, settings: ControlSettings
+) -> Appropriateness:
     """Table 2.2 for a coordinator that might become a child.
 
     No change at the low threshold itself either, since there should be more coordinators than that (000 2.2.3).

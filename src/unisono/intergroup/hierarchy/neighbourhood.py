@@ -68,10 +68,12 @@ class Neighbourhood:
         return Whereabouts(self._process, home.process, (home.distance.value or 0) * MICROSECOND)
 
     def table(self) -> DistanceTable:
-        """Everything known of distances. A child has those beside it through its coordinator, unless it measured them."""
+        """All that is known of distances. A child knows its siblings through its coordinator, unless it measured them."""
         if self.current is None:
             here = {peer.short: value for peer in self.children.all() if (value := peer.distance.value) is not None}
-            there = {peer.short: value for peer in self.coordinators.all() if (value := peer.distance.value) is not None}
+            there = {
+                peer.short: value for peer in self.coordinators.all() if (value := peer.distance.value) is not None
+            }
             return DistanceTable(self._process, self._process, 0, here, there)
         home = self.current.peer
         leg = home.distance.value or 0

@@ -40,7 +40,9 @@ class RingSearch:
 
     __slots__ = ("_farthest", "_offers", "number", "purpose", "shunned", "ttl")
 
-    def __init__(self, purpose: Purpose, number: int, farthest: int, shunned: ProcessId | None, nearest: int = 1) -> None:
+    def __init__(
+        self, purpose: Purpose, number: int, farthest: int, shunned: ProcessId | None, nearest: int = 1
+    ) -> None:
         self.purpose = purpose
         self.number = number
         self.shunned = shunned

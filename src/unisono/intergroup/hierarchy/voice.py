@@ -103,7 +103,9 @@ class Voice:
         room = context.room
         coordinators = self._told(neighbours.coordinators, "_told_coordinators", room // 4 // DISTANCE_BYTES)
         locals_ = self._told(children, "_told_locals", room // 4 // DISTANCE_BYTES)
-        most = min(_COORDINATOR_PAIRS + never, (room - DISTANCE_BYTES * (len(locals_) + len(coordinators))) // PAIR_BYTES)
+        most = min(
+            _COORDINATOR_PAIRS + never, (room - DISTANCE_BYTES * (len(locals_) + len(coordinators))) // PAIR_BYTES
+        )
         scope = reach(max((peer.hops for peer in children.all()), default=1), context.settings.scope)
         message = CoordinatorControl(
             context.stamp(step),
