@@ -68,7 +68,7 @@ class Neighbourhood:
         return Whereabouts(self._process, home.process, (home.distance.value or 0) * MICROSECOND)
 
     def table(self) -> DistanceTable:
-        """All that is known of distances. A child knows its siblings through its coordinator, unless it measured them."""
+        """All that is known of distances. A child has its siblings through its coordinator, unless it measured them."""
         if self.current is None:
             here = {peer.short: value for peer in self.children.all() if (value := peer.distance.value) is not None}
             there = {
