@@ -29,10 +29,16 @@ MARKS: dict[str, str] = {
     "clock-held": "a timestamp was too far ahead to be followed",
     "incarnation-kept": "a process restarts with its disk and counts on",
     "storage-failed": "the disk refuses the incarnation and the process starts all the same",
+}
+"""Every mark of a group by name, with the situation it stands for."""
+
+HIERARCHY_MARKS: dict[str, str] = {
     "ring-search-failed": "a control process looked for a coordinator everywhere and nobody answered",
     "coordinator-lost": "a child finds that its coordinator is silent",
     "child-lost": "a coordinator drops a silent child",
     "handed-over": "a child leaves one coordinator after another one counts it",
     "to-child-abandoned": "a coordinator that steps down finds no other and stays",
 }
-"""Every mark by name, with the situation it stands for."""
+"""Those of the control hierarchy."""
+
+ALL_MARKS = MARKS | HIERARCHY_MARKS

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from unisono.engine import Engine
 from unisono.intergroup.hierarchy import ControlProcess, State
 from unisono.node import Node
 from unisono.reliable.step import Step
-from unisono.simulation.hierarchy import HierarchyObserver
+from unisono.settings import Settings
+from unisono.simulation.hierarchy import Figures, HierarchyObserver
 from unisono.simulation.scenario import Fault, GroupPlan, Network, Scenario
 from unisono.simulation.world import World
 from unisono.units import MICROSECOND, SECOND
@@ -19,6 +20,7 @@ def regions(count: int, **more: Any) -> Network:
     return Network(shape="regions", regions=count, latency=100 * MICROSECOND, jitter=200 * MICROSECOND, **more)
 
 
+TARGET = Settings().local_bandwidth
 LAN = Network(latency=100 * MICROSECOND, jitter=50 * MICROSECOND)
 
 
@@ -29,6 +31,7 @@ def hierarchy(
     seed: int = 1,
     faults: tuple[Fault, ...] = (),
     node: Callable[..., Engine] = Node,
+    keep_rows: bool = True,
     **options: Any,
 ) -> World:
     """A world of so many sites; only the first is in a group."""
@@ -43,7 +46,27 @@ def hierarchy(
         groups=(GroupPlan(name="g", members=(0,)),),
         faults=faults,
     )
-    return World(drawn, keep_rows=True, node=node)
+    return World(drawn, keep_rows=keep_rows, node=node)
+
+
+def accept(figures: Figures, within: int = 60) -> None:
+    """What is demanded of a hierarchy of any size; `within` is in seconds."""
+    assert figures.settled_at is not None, "it never settled"
+    assert figures.settled_at <= within * SECOND, f"it settled at {figures.settled_at / SECOND:.0f} s"
+    assert figures.low <= figures.coordinators <= figures.high
+    assert figures.homeless == 0
+    assert figures.bytes_sent <= TARGET
+    assert figures.bytes_received <= TARGET
+    assert figures.distances_known > 0.99
+    assert figures.distance_error is not None
+    assert figures.distance_error <= 0.15
+
+
+def accept_growth(figures: Sequence[Figures]) -> None:
+    """From the smallest to the largest, a site's traffic grows by half at the most."""
+    for cost in ("bytes_sent", "bytes_received"):
+        values = [getattr(one, cost) for one in figures]
+        assert max(values) <= 1.5 * values[0], f"{cost}: {values}"
 
 
 def observer(world: World) -> HierarchyObserver:

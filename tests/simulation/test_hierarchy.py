@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.hierarchies import control, crash_a_third, hierarchy, in_state, observer, regions, step_down
+from tests.simulation.hierarchies import (
+    accept,
+    accept_growth,
+    control,
+    crash_a_third,
+    hierarchy,
+    in_state,
+    observer,
+    regions,
+    step_down,
+)
 from unisono.intergroup.hierarchy import State
-from unisono.settings import Settings
 from unisono.simulation.hierarchy import Figures
 from unisono.simulation.scenario import Fault
 from unisono.simulation.world import World
 from unisono.trace.schema import MembershipRow
 from unisono.units import SECOND
-
-TARGET = Settings().local_bandwidth
-
-
-def accept(figures: Figures, within: int = 60) -> None:
-    """What is demanded of a hierarchy of any size."""
-    assert figures.settled_at is not None
-    assert figures.settled_at <= within * SECOND
-    assert figures.low <= figures.coordinators <= figures.high
-    assert figures.homeless == 0
-    assert figures.bytes_sent <= TARGET
-    assert figures.bytes_received <= TARGET
-    assert figures.distances_known > 0.99
-    assert figures.distance_error is not None
-    assert figures.distance_error <= 0.15
 
 
 def run(world: World) -> Figures:
@@ -40,8 +34,7 @@ def test_twenty_and_sixty_sites_settle_and_measure_true(seed: int) -> None:
     sixty = run(hierarchy(60, regions(5, loss=0.01), seed=seed))
     for figures in (twenty, sixty):
         accept(figures)
-    assert sixty.bytes_sent <= 1.5 * twenty.bytes_sent
-    assert sixty.bytes_received <= 1.5 * twenty.bytes_received
+    accept_growth([twenty, sixty])
 
 
 def test_a_third_of_the_coordinators_crash_and_it_heals() -> None:
@@ -70,7 +63,9 @@ def test_children_of_a_coordinator_that_crashed_find_another_in_seconds() -> Non
     samples = [sample for sample in observer(world).samples if sample.at > 30 * SECOND]
     found = next(sample.at for sample in samples if not sample.homeless and sample.at > 31 * SECOND)
     assert found <= 40 * SECOND
-    assert max(sample.coordinators for sample in samples) <= before[0] + 2  # its children do not all become coordinators
+    assert (
+        max(sample.coordinators for sample in samples) <= before[0] + 2
+    )  # its children do not all become coordinators
 
 
 def test_one_site_alone_is_its_own_coordinator() -> None:
@@ -164,8 +159,7 @@ def test_both_sides_of_a_partition_go_on_and_meet_again() -> None:
     apart: list[set[str]] = []
 
     def look(now: int) -> None:
-        for half in halves:
-            apart.append({control(world, index).whereabouts.coordinator.name for index in half})
+        apart.extend({control(world, index).whereabouts.coordinator.name for index in half} for half in halves)
 
     world.schedule(49 * SECOND, look)
     figures = run(world)

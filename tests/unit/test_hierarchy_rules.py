@@ -108,7 +108,9 @@ def test_table_2_2_for_a_child(
 )
 def test_table_2_3(how: Appropriateness, coordinator_from: int, child_below: int) -> None:
     """(L + 3H) / 4 = 10 and (3L + H) / 4 = 6; a child never goes on at the high threshold."""
-    assert [coordinator_goes_on(how, count, LIMITS) for count in range(20)] == [n >= coordinator_from for n in range(20)]
+    assert [coordinator_goes_on(how, count, LIMITS) for count in range(20)] == [
+        n >= coordinator_from for n in range(20)
+    ]
     assert [child_goes_on(how, count, LIMITS) for count in range(20)] == [n < child_below for n in range(20)]
 
 

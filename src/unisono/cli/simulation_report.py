@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
-from unisono.marks import MARKS
+from unisono.marks import ALL_MARKS, MARKS
 from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation, process_name
 from unisono.simulation.campaign import Judgement, SeedResult
@@ -185,7 +185,7 @@ def _violation_line(violation: Violation) -> str:
 
 
 def _show_marks(marks: Mapping[str, int], names: Sequence[str]) -> None:
-    _show_table(("mark", "times", ""), [(name, str(marks.get(name, 0)), MARKS.get(name, "")) for name in names])
+    _show_table(("mark", "times", ""), [(name, str(marks.get(name, 0)), ALL_MARKS.get(name, "")) for name in names])
 
 
 def _show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

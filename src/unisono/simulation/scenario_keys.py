@@ -38,7 +38,7 @@ LATER_FAULTS = ("stop_answering", "absent", "become_receiver")
 LATER_KEYS = {"": ("servers", "controllers"), "member": ("role",)}
 """Known words of the format that this version does not offer yet; keys by their table."""
 
-MESSAGES = (
+DRAWN_MESSAGES = (
     "data",
     "keep_alive",
     "report",
@@ -48,6 +48,11 @@ MESSAGES = (
     "repair",
     "left_behind",
     "deactivation",
+)
+"""What a drawn packet fault may single out."""
+
+MESSAGES = (
+    *DRAWN_MESSAGES,
     "local_control",
     "coordinator_control",
     "global_control",

@@ -16,6 +16,7 @@ from typing import Literal
 from unisono.engine import (
     Address,
     CloseChannel,
+    DatagramReceived,
     Engine,
     Fact,
     Join,
@@ -43,10 +44,13 @@ from unisono.simulation.troubles import Troubles
 from unisono.trace.recorder import Recorder
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, FaultRow, GaugeRow, MembershipRow
-from unisono.units import MILLISECOND
+from unisono.units import MICROSECOND, MILLISECOND
 
 START_SPREAD = 20 * MILLISECOND
 """Members that join at the same time start within this long of each other."""
+
+LOOPBACK_DELAY = 20 * MICROSECOND
+"""What a datagram of a process to itself takes."""
 
 
 class World:
@@ -210,10 +214,18 @@ class World:
             receivers = sorted(index for index in listeners if index != machine.index)
         else:
             receiver = self._by_address.get(effect.to)
-            receivers = [receiver.index] if receiver is not None and receiver is not machine else []
+            if receiver is machine:
+                self.give_later(machine, self.now + LOOPBACK_DELAY, self._to_itself(machine, effect))
+                return
+            receivers = [receiver.index] if receiver is not None else []
         source = self.address(machine.index)
         for arrival in self.network.transmit(self.now, machine.index, receivers, multicast, effect.scope, effect.data):
             self.schedule(arrival.at, self._arrival(source, effect.to, arrival))
+
+    def _to_itself(self, machine: Machine, effect: SendDatagram) -> Fact:
+        """A datagram that a process sends to its own endpoint never leaves the machine."""
+        arrives = machine.monotonic.read(self.now + LOOPBACK_DELAY)
+        return DatagramReceived(effect.to, effect.to, 0, arrives, 0, effect.data)
 
     def _arrival(self, source: Address, destination: Address, arrival: Arrival) -> Callable[[int], None]:
         machine = self.machines[arrival.receiver]
