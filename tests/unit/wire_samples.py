@@ -74,7 +74,11 @@ summaries = st.lists(st.builds(Summary, processes, microseconds, counts, wide), 
 def contributed(target: st.SearchStrategy[ProcessId]) -> st.SearchStrategy[HierarchyMessage]:
     parts = st.tuples(st.integers(0, 63), st.integers(1, 64)).filter(lambda drawn: drawn[0] < drawn[1])
     return st.builds(
-        lambda to, serial, part, said: Contributed(to, serial, *part, said), target, microseconds, parts, contributions
+        lambda to, serial, part, said: Contributed(to, serial, part[0], part[1], said),
+        target,
+        microseconds,
+        parts,
+        contributions,
     )
 
 

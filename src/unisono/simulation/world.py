@@ -16,7 +16,6 @@ from typing import Literal
 from unisono.engine import (
     Address,
     CloseChannel,
-    DatagramReceived,
     Engine,
     Fact,
     Join,
@@ -25,7 +24,6 @@ from unisono.engine import (
     OpenChannel,
     SendDatagram,
     SendFrame,
-    is_multicast,
 )
 from unisono.node import Node
 from unisono.properties.registry import MonitorSuite
@@ -33,9 +31,10 @@ from unisono.settings import Settings
 from unisono.simulation.application import Sender
 from unisono.simulation.channels import Channels
 from unisono.simulation.disk import Disk
+from unisono.simulation.ether import Ether, member_address
 from unisono.simulation.hierarchy import HierarchyObserver
 from unisono.simulation.machine import Machine
-from unisono.simulation.network import Arrival, Network
+from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
 from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario
 from unisono.simulation.scenario_text import write_scenario
@@ -44,13 +43,10 @@ from unisono.simulation.troubles import Troubles
 from unisono.trace.recorder import Recorder
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, FaultRow, GaugeRow, MembershipRow
-from unisono.units import MICROSECOND, MILLISECOND
+from unisono.units import MILLISECOND
 
 START_SPREAD = 20 * MILLISECOND
 """Members that join at the same time start within this long of each other."""
-
-LOOPBACK_DELAY = 20 * MICROSECOND
-"""What a datagram of a process to itself takes."""
 
 
 class World:
@@ -73,7 +69,6 @@ class World:
         self._keep_rows = keep_rows
         self._heap: list[tuple[int, int, Callable[[int], None]]] = []
         self._serial = 0
-        self._listeners: dict[Address, dict[int, None]] = {}
         self._recorder = Recorder(self.run_name, "", "")
         self._plans = {plan.index: plan for plan in scenario.member_plans}
         self._groups = scenario.groups or (GroupPlan(name=DEFAULT_GROUP, members=tuple(range(scenario.members))),)
@@ -83,8 +78,8 @@ class World:
         sites = scenario.sites or scenario.members
         self.network = Network(scenario.network, scenario.members, sites, self.seed, remember)
         self.machines = [self._machine(index) for index in range(scenario.members)]
-        self._by_address = {self.address(machine.index): machine for machine in self.machines}
-        self._channels = Channels(self.network, self.schedule, self._give_to_life, self.address)
+        self._ether = Ether(self)
+        self._channels = Channels(self.network, self.schedule, self._give_to_life, member_address)
         self._troubles = Troubles(self)
         self._senders = [
             Sender(
@@ -204,58 +199,17 @@ class World:
 
     # ── the network ──
 
-    def address(self, index: int) -> Address:
-        return Address(f"member:{index}")
-
     def transmit(self, machine: Machine, effect: SendDatagram) -> None:
-        multicast = is_multicast(effect.to)
-        if multicast:
-            listeners = self._listeners.get(effect.to, ())
-            receivers = sorted(index for index in listeners if index != machine.index)
-        else:
-            receiver = self._by_address.get(effect.to)
-            if receiver is machine:
-                self.give_later(machine, self.now + LOOPBACK_DELAY, self._to_itself(machine, effect))
-                return
-            receivers = [receiver.index] if receiver is not None else []
-        source = self.address(machine.index)
-        for arrival in self.network.transmit(self.now, machine.index, receivers, multicast, effect.scope, effect.data):
-            self.schedule(arrival.at, self._arrival(source, effect.to, arrival))
-
-    def _to_itself(self, machine: Machine, effect: SendDatagram) -> Fact:
-        """A datagram that a process sends to its own endpoint never leaves the machine."""
-        arrives = machine.monotonic.read(self.now + LOOPBACK_DELAY)
-        return DatagramReceived(effect.to, effect.to, 0, arrives, 0, effect.data)
-
-    def _arrival(self, source: Address, destination: Address, arrival: Arrival) -> Callable[[int], None]:
-        machine = self.machines[arrival.receiver]
-
-        def hand_over(now: int) -> None:
-            machine.datagram(source, destination, arrival.hops, arrival.data)
-
-        def arrive(now: int) -> None:
-            brought = self.network.take_in(now, arrival.receiver, len(arrival.data))
-            if brought == now:
-                hand_over(now)
-            elif brought is not None:
-                self.schedule(brought, hand_over)
-
-        return arrive
+        self._ether.transmit(machine, effect)
 
     def listen(self, machine: Machine, address: Address, listens: bool) -> None:
-        """A machine begins or ceases to listen on a multicast address."""
-        if listens:
-            self._listeners.setdefault(address, {})[machine.index] = None
-        elif address in self._listeners:
-            self._listeners[address].pop(machine.index, None)
-            if not self._listeners[address]:
-                del self._listeners[address]
+        self._ether.listen(machine, address, listens)
 
     def channel_effect(self, machine: Machine, effect: Listen | OpenChannel | CloseChannel | SendFrame) -> None:
         if isinstance(effect, Listen):
             self._channels.listen(machine.index, machine.life)
         elif isinstance(effect, OpenChannel):
-            to = self._by_address[effect.to].index
+            to = self._ether.at(effect.to).index
             self._channels.open(self.now, machine.index, machine.life, effect.channel, to)
         elif isinstance(effect, SendFrame):
             self._channels.send(self.now, machine.index, effect.channel, effect.data)
