@@ -16,8 +16,9 @@ from tests.simulation.hierarchies import (
     step_down,
 )
 from unisono.intergroup.hierarchy import State
+from unisono.simulation.draw import draw
 from unisono.simulation.hierarchy import Figures
-from unisono.simulation.scenario import Fault
+from unisono.simulation.scenario import Fault, GroupPlan, RandomFaults, Scenario
 from unisono.simulation.world import World
 from unisono.trace.schema import MembershipRow
 from unisono.units import SECOND
@@ -183,6 +184,27 @@ def test_a_paused_site_blames_nobody() -> None:
     world.run()
     assert world.marks["woke-up"] > 0
     assert observer(world).sample().homeless == 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_settles_again_after_whatever_faults_a_seed_draws(seed: int) -> None:
+    drawn = draw(
+        Scenario(
+            name="hierarchy-chaos",
+            members=14,
+            duration=30 * SECOND,
+            settle=45 * SECOND,
+            options={"control": True},
+            network=regions(3, loss=0.01),
+            groups=(GroupPlan(name="g", members=(0, 1)),),
+            random=RandomFaults(),
+        ),
+        seed,
+    )
+    world = World(drawn, keep_rows=False)
+    world.run()
+    assert observer(world).sample().settled
+    assert world.monitors.violations == []
 
 
 def test_equal_seeds_give_equal_rows() -> None:
