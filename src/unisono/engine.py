@@ -12,10 +12,12 @@ from typing import Literal, NewType, Protocol
 
 from msgspec import Struct
 
+from unisono.distances import DistanceTable
 from unisono.events import Event
 from unisono.identity import ProcessId, StartPoint, ViewId
 from unisono.settings import Service, Settings
 from unisono.trace.schema import AnyRow
+from unisono.wire.control_messages import Contribution
 from unisono.wire.messages import Packet
 
 Address = NewType("Address", str)
@@ -197,7 +199,7 @@ class TimePassed(Struct, frozen=True, tag=True, gc=False):
 
 
 class PacketReceived(Struct, frozen=True, tag=True, gc=False):
-    """A datagram was opened and understood: what a node hands to the engine of its group."""
+    """A datagram was opened and understood: what a node hands to the engine of its group. `size` is the datagram's."""
 
     source: Address
     hops: int
@@ -205,11 +207,18 @@ class PacketReceived(Struct, frozen=True, tag=True, gc=False):
     drops: int
     packet: Packet
     left: int | None = None
+    size: int = 0
 
 
 def hops_of(fact: DatagramReceived | PacketReceived, sent_scope: int) -> int:
     """How far a datagram came that says of itself with which scope it was sent."""
     return fact.hops if fact.left is None else max(0, sent_scope - fact.left)
+
+
+class DistancesKnown(Struct, frozen=True, tag=True):
+    """The control hierarchy knows how far others are; None while nobody speaks for this process there."""
+
+    table: DistanceTable | None
 
 
 Command = Start | Join | Leave | Send | ChangeService | Recover | SendersAgreed
@@ -226,6 +235,7 @@ Fact = (
     | EventsTaken
     | TimePassed
     | PacketReceived
+    | DistancesKnown
     | Command
 )
 
@@ -316,6 +326,16 @@ class Deliver(Struct, frozen=True, tag=True, gc=False):
     events: tuple[Event, ...]
 
 
+class Contribute(Struct, frozen=True, tag=True):
+    """Say something to the control hierarchy in place of what was said of this group and topic before.
+
+    A node takes it from the engine of a group and hands it on; no driver sees it.
+    """
+
+    contribution: Contribution
+    urgent: bool
+
+
 class Note(Struct, frozen=True, tag=True, gc=False):
     """Count a named reason: why something was refused, dropped or given up."""
 
@@ -341,6 +361,7 @@ Effect = (
     | SyncLog
     | ReadLog
     | Deliver
+    | Contribute
     | Note
     | Record
 )

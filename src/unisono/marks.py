@@ -25,6 +25,9 @@ MARKS: dict[str, str] = {
     "old-incarnation": "a packet of an earlier life comes late and is dropped",
     "woke-up": "a process finds that it was stopped and forgives the others' silence",
     "paced": "a sender slows down because much is lost",
+    "gathered-report": "a source hears of many receivers at once, through the control hierarchy",
+    "sum-of-others": "a sum of reports is not of exactly those who count, and counts for nothing",
+    "receivers-polled": "a source misses receivers in the sum and asks each for itself",
     "window-full": "a sender waits for its receivers",
     "application-full": "delivery waits for the application",
     "receive-buffer-full": "a receiver refuses what came too early",
@@ -40,4 +43,15 @@ MARKS: dict[str, str] = {
     "incarnation-kept": "a process restarts with its disk and counts on",
     "storage-failed": "the disk refuses the incarnation and the process starts all the same",
 }
-"""Every mark by name, with the situation it stands for."""
+"""Every mark of a group by name, with the situation it stands for."""
+
+HIERARCHY_MARKS: dict[str, str] = {
+    "ring-search-failed": "a control process looked for a coordinator everywhere and nobody answered",
+    "coordinator-lost": "a child finds that its coordinator is silent",
+    "child-lost": "a coordinator drops a silent child",
+    "handed-over": "a child leaves one coordinator after another one counts it",
+    "to-child-abandoned": "a coordinator that steps down finds no other and stays",
+}
+"""Those of the control hierarchy."""
+
+ALL_MARKS = MARKS | HIERARCHY_MARKS

@@ -1,7 +1,8 @@
 """A node: one life of one process, with all of its groups. The one place where engines are stacked.
 
-Itself an engine. It finds its incarnation on disk, opens every datagram that comes (what the seal or the wire
-layer refuses ends here, as a counted reason) and hands what is inside to the engine of its group.
+Itself an engine. It finds its incarnation on disk, opens every datagram that comes (what the seal or the wire layer
+refuses ends here, as a counted reason) and hands what is inside to the engine of its group, or to the control process
+where it runs one.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ from unisono.engine import (
 from unisono.events import SendRefused, SiteChanged
 from unisono.identity import ProcessId, new_incarnation
 from unisono.intergroup import Context, IntergroupEngine, Resumption
+from unisono.intergroup.hierarchy import ControlProcess as ControlProcess
+from unisono.intergroup.hierarchy import control_number
+from unisono.intergroup.hierarchy import thresholds as thresholds
 from unisono.interleaving import Interleaving
 from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
 from unisono.settings import Settings
@@ -77,6 +81,9 @@ class Node:
 
     __slots__ = (
         "_clock",
+        "_control",
+        "_control_number",
+        "_control_settings",
         "_daemon",
         "_domains",
         "_entropy",
@@ -111,6 +118,7 @@ class Node:
         site: bool = False,
         daemon: bool = False,
         site_timeout: int = Settings().site_timeout,
+        control: Settings | None = None,
     ) -> None:
         self._name = name
         self._randomness = randomness
@@ -119,6 +127,9 @@ class Node:
         self._seal = seal or NullSeal()
         self._keys = keys or NullKeyAgreement()
         self._clock = LamportClock(clock_drift_limit)
+        self._control_settings = control
+        self._control_number = control_number(realm)
+        self._control: ControlProcess | None = None
         self._phase = Phase.NEW
         self._process: ProcessId | None = None
         self._last_incarnation = 0
@@ -144,8 +155,15 @@ class Node:
         """This process's part in its site: there is one once it runs, where it was asked for."""
         return self._site
 
+    @property
+    def control(self) -> ControlProcess | None:
+        """The control process, where this node runs one and has come that far."""
+        return self._control
+
     def deadline(self) -> int | None:
         deadlines = [due for engine in self._groups.values() if (due := engine.deadline()) is not None]
+        if self._control is not None and (due := self._control.deadline()) is not None:
+            deadlines.append(due)
         if self._site is not None and (due := self._site.deadline()) is not None:
             deadlines.append(due)
         return min(deadlines, default=None)
@@ -161,6 +179,8 @@ class Node:
                     effects += self._handle_in(name, fact, now, wall)
             if self._site is not None:
                 effects += self._handle_in_site(self._site, fact, now)
+            if self._control is not None and (due := self._control.deadline()) is not None and due <= now:
+                effects += self._control.handle(fact, now, wall)
             return effects
         if isinstance(fact, Start):
             self._phase = Phase.READING
@@ -177,10 +197,12 @@ class Node:
         packet = read_datagram(fact.data, self._seal)
         if isinstance(packet, Refusal):
             return [Note(packet)]
+        inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet, len(fact.data))
+        if packet.group == self._control_number and self._control is not None:
+            return self._control.handle(inside, now, wall)
         name = self._numbers.get(packet.group)
         if name is None:
             return [Note(Refusal.UNKNOWN_GROUP)]
-        inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet, fact.left)
         return self._handle_in(name, inside, now, wall)
 
     def _on_command(self, fact: GroupCommand, now: int, wall: int) -> list[Effect]:
@@ -279,6 +301,11 @@ class Node:
         if self._with_site:
             self._site = Site(self._process, self._randomness, self._site_timeout, self._daemon)
             effects += self._handle_in_site(self._site, Start(), now)
+        if self._control_settings is not None:
+            self._seat = Seat(
+                self._realm, self._process, self._control_settings, self._randomness, self._seal, self._site
+            )
+            effects += self._seat.start(now, wall)
         waiting, self._waiting = self._waiting, []
         for fact in waiting:
             effects += self.handle(fact, now, wall)

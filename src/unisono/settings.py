@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import Meta, Struct
 
+from unisono.control_settings import ControlSettings
 from unisono.errors import SettingError
 from unisono.units import KIB, MIB, MILLISECOND, SECOND, parse_duration, parse_size, render_duration, render_size
 
@@ -30,8 +31,8 @@ _DURATION = {"unit": "duration"}
 _SIZE = {"unit": "size"}
 
 
-class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How one process takes part in one group."""
+class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one process takes part in one group, and in the control hierarchy below all of them."""
 
     service: Annotated[
         Service,
@@ -104,6 +105,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             extra=_DURATION,
         ),
     ] = 50 * MILLISECOND
+    direct_reports: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="A source with more receivers than this hears of them through the control hierarchy.",
+        ),
+    ] = 32
     patience: Annotated[
         int,
         Meta(
@@ -267,7 +276,8 @@ class SettingField(Struct, frozen=True):
 def _fields() -> dict[str, SettingField]:
     hints = get_type_hints(Settings, include_extras=True)
     fields = {}
-    for info in msgspec.structs.fields(Settings):
+    of_control = ControlSettings.__struct_fields__
+    for info in sorted(msgspec.structs.fields(Settings), key=lambda info: info.name in of_control):
         meta = next(part for part in hints[info.name].__metadata__ if isinstance(part, Meta))
         fields[info.name] = SettingField(
             info.name, hints[info.name], info.default, meta.description or "", (meta.extra or {}).get("unit")
@@ -276,7 +286,7 @@ def _fields() -> dict[str, SettingField]:
 
 
 FIELDS: dict[str, SettingField] = _fields()
-"""Every setting by name, in the order of the class."""
+"""Every setting by name: those of a group, then those of the control hierarchy, in the order of their classes."""
 
 
 def read_setting(name: str, value: object) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from unisono.events import Event, Gap, Left, LeftBehind, Message, SourceUnavailable, Unrecovered, View
 from unisono.identity import ProcessId
+from unisono.wire.control_messages import HIERARCHY_TYPES
 from unisono.wire.messages import (
     FRAGMENT,
     LEAVE,
@@ -35,6 +36,7 @@ KINDS: dict[type[ControlMessage], str] = {
     LeftBehindNotice: "left-behind",
     Deactivation: "deactivation",
     NameRequest: "name-request",
+    **{kind: kind.__name__ for kind in HIERARCHY_TYPES},
 }
 PACKET_KINDS = ("data", "repair", *KINDS.values())
 
@@ -122,3 +124,5 @@ def _control(message: ControlMessage, lives: Lives) -> str:
             return f"{kind} (attempt {message.attempt})"
         case NameRequest():
             return f"{kind} {message.name!r}"
+        case _:
+            return kind

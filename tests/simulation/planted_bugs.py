@@ -131,8 +131,8 @@ def out_of_order(patch: pytest.MonkeyPatch) -> None:
 def no_keep_alive(patch: pytest.MonkeyPatch) -> None:
     original = Sending.keep_alive
 
-    def keep_alive(self: Sending, step: Step, listeners: int) -> KeepAlive:
-        return replace(original(self, step, listeners), sequence=0)
+    def keep_alive(self: Sending, step: Step, listeners: int, reporting: int) -> KeepAlive:
+        return replace(original(self, step, listeners, reporting), sequence=0)
 
     patch.setattr(Sending, "keep_alive", keep_alive)
 

@@ -7,13 +7,14 @@ from random import Random
 
 import pytest
 
-from tests.simulation.test_replay import CHURN, Recording, record_nodes
+from tests.simulation.test_replay import CHURN, HIERARCHY, Recording, record_nodes
 from tests.simulation.worlds import situation
 from unisono.engine import Address, DatagramReceived, Note
 from unisono.fingerprint import fingerprint
 from unisono.simulation.damage import damage
 from unisono.wire.refusals import Refusal
 
+NAMED = {"churn": CHURN, "hierarchy": HIERARCHY}
 STATES = 25
 """How many states of each life are tried."""
 
@@ -36,11 +37,11 @@ def hostile_datagrams(random: Random, genuine: list[bytes]) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("name", ["churn", "loss", "fragments", "stopped reader", "restarts"])
+@pytest.mark.parametrize("name", ["churn", "hierarchy", "loss", "fragments", "stopped reader", "restarts"])
 def test_what_is_refused_leaves_the_state_as_it_was(name: str) -> None:
     random = Random(name)
     reasons: Counter[str] = Counter()
-    for recording in record_nodes(CHURN if name == "churn" else situation(name, 2)):
+    for recording in record_nodes(NAMED.get(name) or situation(name, 2)):
         reasons += _attack(random, recording)
     assert {Refusal.SHORT, Refusal.SEAL, Refusal.MAGIC} <= set(reasons)
     assert reasons.total() > 400

@@ -7,15 +7,18 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.simulation.courier import Courier
 from tests.simulation.worlds import SITUATIONS, run_world, scenario, situation
 from unisono.engine import Address, Effect, Engine, Fact
 from unisono.fingerprint import fingerprint
+from unisono.identity import ProcessId
 from unisono.intergroup import IntergroupEngine
+from unisono.intergroup.hierarchy import ControlProcess
 from unisono.node import Node
-from unisono.simulation.scenario import Fault, Scenario
+from unisono.simulation.scenario import Fault, GroupPlan, Network, Scenario
 from unisono.simulation.world import World
 from unisono.units import MILLISECOND, SECOND
 
@@ -70,6 +73,23 @@ def record_groups(drawn: Scenario, monkeypatch: pytest.MonkeyPatch) -> list[Reco
     return recordings
 
 
+def record_control(drawn: Scenario, monkeypatch: pytest.MonkeyPatch) -> list[Recording]:
+    """The control processes of nodes that are in no group: there nobody else draws from their generator."""
+    recordings: list[Recording] = []
+
+    def process(realm: str, who: ProcessId, *rest: Any) -> Any:
+        saved = copy.deepcopy((realm, who, *rest))
+        recording = Recording(lambda: ControlProcess(*copy.deepcopy(saved)))
+        if who.name != "p0":
+            recordings.append(recording)
+        return recording
+
+    with monkeypatch.context() as patch:
+        patch.setattr("unisono.node.ControlProcess", process)
+        run_world(drawn)
+    return recordings
+
+
 def record_couriers(drawn: Scenario) -> list[Recording]:
     recordings: list[Recording] = []
 
@@ -115,7 +135,24 @@ CHURN = scenario(
 )
 
 
-@pytest.mark.parametrize("engine", ["node", "intergroup", "courier", "site"])
+HIERARCHY = msgspec.structs.replace(
+    scenario(
+        members=12,
+        duration=25 * SECOND,
+        settle=0,
+        workloads=(),
+        network=Network(shape="regions", regions=3, jitter=200_000, loss=0.05),
+        faults=(Fault(kind="crash", at=15 * SECOND, members=(1, 5, 8), restart=2 * SECOND),),
+        control=True,
+        control_interval=500 * MILLISECOND,
+        high_coordinators=4,
+    ),
+    groups=(GroupPlan(name="g", members=(0,)),),
+)
+"""Control processes that find each other, lose each other and come back; all but the first are in no group."""
+
+
+@pytest.mark.parametrize("engine", ["node", "intergroup", "control", "courier", "site"])
 def test_a_replay_gives_the_same_effects(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine == "courier":
         recordings = record_couriers(COURIER_SCENARIO)
@@ -123,8 +160,15 @@ def test_a_replay_gives_the_same_effects(engine: str, monkeypatch: pytest.Monkey
         recordings = record_nodes(SITE_SCENARIO, site=True, daemon="p3")
         seen = {type(fact).__name__ for recording in recordings for fact, *_ in recording.steps}
         assert {"Listening", "ListenFailed", "ChannelOpened", "FrameReceived", "ChannelFailed"} <= seen
+    elif engine == "control":
+        recordings = record_control(HIERARCHY, monkeypatch)
+        assert {recording.state.leads for recording in recordings} == {True, False}
     else:
-        scenarios = [CHURN, *(situation(name, 3) for name in ("loss", "fragments", "stopped reader", "cut off"))]
+        scenarios = [
+            CHURN,
+            *([HIERARCHY] if engine == "node" else []),
+            *(situation(name, 3) for name in ("loss", "fragments", "stopped reader", "cut off")),
+        ]
         record = record_nodes if engine == "node" else lambda drawn: record_groups(drawn, monkeypatch)
         recordings = [recording for drawn in scenarios for recording in record(drawn)]
     assert sum(len(recording.steps) for recording in recordings) > 60

@@ -12,7 +12,7 @@ import pytest
 
 from tests.simulation.courier import FRAMES, Courier
 from tests.simulation.worlds import LAN, run_world, scenario
-from unisono.engine import Address, Engine
+from unisono.engine import Address, DatagramReceived, Effect, Engine, Fact, SendDatagram, Start
 from unisono.simulation.clocks import LocalClock
 from unisono.simulation.disk import Disk, DiskError
 from unisono.simulation.network import Network as Links
@@ -376,3 +376,68 @@ def test_the_timers_of_a_machine_may_run_fast_or_slow() -> None:
     gauges = {name: sum(row.process == name and row.kind == "GAUGE" for row in world.rows) for name in ("p0", "p1")}
     assert gauges["p0"] < gauges["p1"]
     assert LAN.latency == 100 * MICROSECOND
+
+
+# ── places ──
+
+
+def test_places_make_latency_and_hops_grow_together() -> None:
+    network = links(Network(regions=5), members=60, sites=60)
+    pairs = [(a, b) for a in range(60) for b in range(60) if a != b]
+    by_distance = sorted(pairs, key=lambda pair: network.latency(*pair))
+    near, far = by_distance[:200], by_distance[-200:]
+    assert max(network.hops(*pair) for pair in near) < min(network.hops(*pair) for pair in far)
+    assert all(network.latency(a, b) == network.latency(b, a) for a, b in pairs)
+    assert all(a % 5 == b % 5 for a, b in near), "the nearest are in one region"
+
+
+def test_places_keep_the_triangle_inequality_but_for_the_lines() -> None:
+    """A way over a third site is never shorter: a composed distance is an upper bound."""
+    network = links(Network(regions=4), members=15, sites=15)
+    for a, b, c in ((a, b, c) for a in range(15) for b in range(15) for c in range(15) if len({a, b, c}) == 3):
+        assert network.latency(a, c) <= network.latency(a, b) + network.latency(b, c) + MICROSECOND
+
+
+def test_places_come_from_the_seed() -> None:
+    def latencies(seed: int) -> list[int]:
+        network = Links(Network(regions=4), 10, 10, seed, remember=False)
+        return [network.latency(0, other) for other in range(1, 10)]
+
+    assert latencies(1) == latencies(1)
+    assert latencies(1) != latencies(2)
+
+
+def test_scope_is_by_hops() -> None:
+    network = links(Network(regions=5), members=60, sites=60)
+    others = list(range(1, 60))
+    for scope in (0, 1, 4, 30):
+        reached = {arrival.receiver for arrival in network.transmit(0, 0, others, True, scope, b"x")}
+        assert reached == {other for other in others if network.hops(0, other) <= scope}
+
+
+def test_it_does_not_matter_in_which_order_links_are_first_used() -> None:
+    plan = Network(latency=(MILLISECOND, 50 * MILLISECOND), jitter=MILLISECOND, loss=0.1)
+    first, second = links(plan, members=5, sites=5), links(plan, members=5, sites=5)
+    pairs = [(a, b) for a in range(5) for b in range(5) if a != b]
+    there = {pair: first.transmit(0, pair[0], [pair[1]], True, 32, b"x") for pair in pairs}
+    back = {pair: second.transmit(0, pair[0], [pair[1]], True, 32, b"x") for pair in reversed(pairs)}
+    assert there == back
+
+
+def test_a_datagram_to_oneself_comes_back() -> None:
+    class Mirror(Courier):
+        def handle(self, fact: Fact, now: int, wall: int) -> list[Effect]:
+            if isinstance(fact, DatagramReceived) and fact.data == b"to myself":
+                self.received.append(fact.data)
+                return []
+            to_itself = [SendDatagram(Address("member:0"), b"to myself", 0)] if isinstance(fact, Start) else []
+            return [*super().handle(fact, now, wall), *to_itself]
+
+    def node(name: str, randomness: Random, *rest: Any, **more: Any) -> Engine:
+        return Mirror(None, randomness)
+
+    world = World(scenario(members=1, duration=SECOND, settle=0, workloads=()), keep_rows=False, node=node)
+    world.run()
+    engine = world.machines[0].engine
+    assert isinstance(engine, Mirror)
+    assert engine.received == [b"to myself"]

@@ -7,6 +7,25 @@ from hypothesis import strategies as st
 from unisono.clock import TIMESTAMP_LIMIT
 from unisono.identity import ProcessId
 from unisono.sealing import NullSeal
+from unisono.wire.control_messages import (
+    WORD,
+    Contributed,
+    Contribution,
+    CoordinatorControl,
+    CoordinatorLeave,
+    Entry,
+    Farewell,
+    Gathered,
+    GlobalControl,
+    HierarchyMessage,
+    LocalControl,
+    RingQuery,
+    SearchResponse,
+    Summary,
+    TimestampPair,
+    pack_distances,
+    pack_pairs,
+)
 from unisono.wire.layout import HEADER, MAGIC, VERSION
 from unisono.wire.messages import (
     FRAGMENT,
@@ -43,6 +62,48 @@ ranges = st.lists(sequences, min_size=2, max_size=12, unique=True).map(
 timestamps = st.integers(0, TIMESTAMP_LIMIT)
 extensions = st.binary(max_size=60)
 
+words = st.integers(0, WORD)
+microseconds = st.integers(0, (1 << 62) - 1)
+hops = st.integers(0, 255)
+intervals = st.integers(1, 600_000)
+counts = st.integers(0, 1_000_000)
+wide = st.integers(0, (1 << 64) - 1)
+pairs = st.lists(st.builds(TimestampPair, words, words, words), max_size=12).map(pack_pairs)
+distances = st.lists(st.tuples(words, words), max_size=12).map(pack_distances)
+addresses = st.text(max_size=20)
+entries = st.lists(st.builds(Entry, processes, microseconds, counts, wide, addresses), max_size=3).map(tuple)
+contributions = st.lists(st.builds(Contribution, wide, st.integers(0, 3), entries), max_size=3).map(tuple)
+summaries = st.lists(st.builds(Summary, processes, microseconds, counts, wide), max_size=4).map(tuple)
+
+
+def contributed(target: st.SearchStrategy[ProcessId]) -> st.SearchStrategy[HierarchyMessage]:
+    parts = st.tuples(st.integers(0, 63), st.integers(1, 64)).filter(lambda drawn: drawn[0] < drawn[1])
+    return st.builds(
+        lambda to, serial, part, said: Contributed(to, serial, part[0], part[1], said),
+        target,
+        microseconds,
+        parts,
+        contributions,
+    )
+
+
+def hierarchy_messages(peers: st.SearchStrategy[ProcessId]) -> st.SearchStrategy[HierarchyMessage]:
+    """Any message of the hierarchy; whom it names is drawn from `peers`."""
+    return st.one_of(
+        st.builds(LocalControl, microseconds, hops, intervals, peers, counts, pairs),
+        st.builds(
+            CoordinatorControl,
+            *(microseconds, hops, intervals, microseconds, counts, counts, counts, pairs, distances, distances),
+        ),
+        st.builds(GlobalControl, microseconds, hops, intervals, counts, counts, pairs),
+        st.builds(RingQuery, microseconds, hops, microseconds, st.booleans()),
+        st.builds(SearchResponse, microseconds, st.integers(0, 5), microseconds, counts),
+        st.builds(CoordinatorLeave, microseconds),
+        st.builds(Farewell, peers),
+        contributed(peers),
+        st.builds(Gathered, st.integers(0, 3), peers, microseconds, summaries),
+    )
+
 
 def batched_pairs(numbers: list[int]) -> list[tuple[int, int]]:
     """First and last of ranges that do not meet."""
@@ -50,7 +111,10 @@ def batched_pairs(numbers: list[int]) -> list[tuple[int, int]]:
 
 
 control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
-    st.builds(KeepAlive, sequences, timestamps, sequences, sequences, st.none() | whereabouts),
+    hierarchy_messages(processes),
+    st.builds(
+        KeepAlive, sequences, timestamps, sequences, sequences, st.integers(0, 2), st.none() | whereabouts
+    ),
     st.builds(ActivationRequest, processes, sequences, st.booleans(), st.booleans(), extensions),
     st.builds(ActivationGrant, processes, sequences, positive, positive, timestamps, positive, extensions),
     st.builds(Report, st.lists(st.builds(ReportEntry, processes, sequences, sequences), max_size=4).map(tuple)),
@@ -107,7 +171,7 @@ SAMPLE_BATCH = [
     DataMessage(9, 5, 1005, LEAVE, 0, 1, b""),
 ]
 SAMPLE_CONTROL: list[ControlMessage] = [
-    KeepAlive(9, 1000, 6, 3, Whereabouts(11, 12, 13)),
+    KeepAlive(9, 1000, 6, 3, 1, Whereabouts(11, 12, 13)),
     ActivationRequest(B, 1, True, True, b"key"),
     ActivationGrant(B, 1, 10, 4, 900, 10_000_000_000, b""),
     Report((ReportEntry(A, 1, 9), ReportEntry(B, 2, 8))),
@@ -115,6 +179,15 @@ SAMPLE_CONTROL: list[ControlMessage] = [
     LeftBehindNotice(B, 1),
     Deactivation(B, 1),
     NameRequest(B, "page/7"),
+    LocalControl(123_456_789, 3, 1000, B, 4, pack_pairs([TimestampPair(1, 2, 3)])),
+    CoordinatorControl(5, 3, 1000, 700, 4, 2, 9, pack_pairs([TimestampPair(1, 2, 3)]), pack_distances([(1, 2)]), b""),
+    GlobalControl(6, 32, 1000, 4, 2, pack_pairs([TimestampPair(1, 2, 3), TimestampPair(4, 5, 6)])),
+    RingQuery(7, 8, 1, True),
+    SearchResponse(8, 1, 7, 4),
+    CoordinatorLeave(9),
+    Farewell(B),
+    Contributed(B, 3, 0, 1, (Contribution(1 << 63, 0, (Entry(A, 9, 1, (1 << 64) - 1, "member:1"),)),)),
+    Gathered(1, B, 4, (Summary(A, 9, 2, 5),)),
 ]
 SAMPLES: dict[str, bytes] = {
     "data": WRITER.data(SAMPLE_BATCH),

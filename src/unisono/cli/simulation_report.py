@@ -18,7 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
-from unisono.marks import MARKS
+from unisono.marks import ALL_MARKS, MARKS
 from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation, process_name
 from unisono.simulation.campaign import Judgement, SeedResult
@@ -107,6 +107,8 @@ def show_seed(scenario: Scenario, result: SeedResult, judgement: Judgement, comm
         typer.echo(_violation_line(violation))
     if len(outcome.violations) > _SHOWN_VIOLATIONS:
         typer.echo(f"and {len(outcome.violations) - _SHOWN_VIOLATIONS} more")
+    if outcome.hierarchy is not None:
+        _show_table(("hierarchy", ""), outcome.hierarchy.rows())
     _show_table(("count", ""), [(name, str(count)) for name, count in outcome.counters.items()])
     _show_marks(outcome.marks, tuple(outcome.marks))
     typer.echo(f"{outcome.events} events in {outcome.seconds:.1f} s")
@@ -183,7 +185,7 @@ def _violation_line(violation: Violation) -> str:
 
 
 def _show_marks(marks: Mapping[str, int], names: Sequence[str]) -> None:
-    _show_table(("mark", "times", ""), [(name, str(marks.get(name, 0)), MARKS.get(name, "")) for name in names])
+    _show_table(("mark", "times", ""), [(name, str(marks.get(name, 0)), ALL_MARKS.get(name, "")) for name in names])
 
 
 def _show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -10,6 +10,7 @@ from enum import Enum, auto
 
 from unisono.engine import Address
 from unisono.identity import ProcessId
+from unisono.intergroup.gathered import Total, receiver_mark
 
 LISTENER_LIMIT = 10_000
 
@@ -17,7 +18,19 @@ LISTENER_LIMIT = 10_000
 class Listener:
     """One receiver: since which activation, from which point, and how far it is."""
 
-    __slots__ = ("address", "attempt", "heard", "number", "ordered", "progressed", "received", "sequence", "timestamp")
+    __slots__ = (
+        "address",
+        "attempt",
+        "heard",
+        "mark",
+        "number",
+        "ordered",
+        "progressed",
+        "received",
+        "sequence",
+        "spoke",
+        "timestamp",
+    )
 
     def __init__(
         self, address: Address, attempt: int, ordered: bool, boundary: tuple[int, int], timestamp: int, now: int
@@ -32,6 +45,9 @@ class Listener:
         self.received = sequence - 1
         self.heard = now
         self.progressed = now
+        self.mark = 0
+        self.spoke: int | None = None
+        """When it last reported by itself, and not through the control hierarchy."""
 
 
 class Standing(Enum):
@@ -45,10 +61,12 @@ class Standing(Enum):
 class Audience:
     """The receivers that count."""
 
-    __slots__ = ("_listeners", "ordered")
+    __slots__ = ("_itself", "_listeners", "_marks", "ordered")
 
-    def __init__(self) -> None:
+    def __init__(self, itself: ProcessId) -> None:
+        self._itself = itself
         self._listeners: dict[ProcessId, Listener] = {}
+        self._marks = 0
         self.ordered = 0
         """How many of them receive in timestamp order, and wait for this process."""
 
@@ -62,11 +80,14 @@ class Audience:
         self.drop(receiver)
         self._listeners[receiver] = listener
         self.ordered += listener.ordered
+        listener.mark = receiver_mark(self._itself, receiver, listener.attempt)
+        self._marks ^= listener.mark
 
     def drop(self, receiver: ProcessId) -> None:
         listener = self._listeners.pop(receiver, None)
         if listener is not None:
             self.ordered -= listener.ordered
+            self._marks ^= listener.mark
 
     def note_ordered(self, receiver: ProcessId, ordered: bool) -> None:
         """A receiver may begin or cease to wait for timestamps while it is counted."""
@@ -81,10 +102,33 @@ class Audience:
             return Standing.UNKNOWN
         return Standing.COUNTED if listener.attempt == attempt else Standing.STALE
 
+    def on_gathered(self, total: Total, now: int, freshness: int) -> bool | None:
+        """Coordinators say how far their receivers are; True when one is further than before.
+
+        None when they do not speak for exactly those who count and have not spoken for themselves lately.
+        """
+        gathered = list(self._listeners.values())
+        marks = self._marks
+        if total.marks != marks:
+            for listener in self._listeners.values():
+                if listener.spoke is not None and now - listener.spoke < freshness:
+                    gathered.remove(listener)
+                    marks ^= listener.mark
+        if not gathered or (total.count, total.marks) != (len(gathered), marks):
+            return None
+        further = False
+        for listener in gathered:
+            listener.heard = now
+            if total.value > listener.received:
+                listener.received = total.value
+                listener.progressed = now
+                further = True
+        return further
+
     def on_progress(self, receiver: ProcessId, received: int, now: int) -> bool:
-        """A receiver has been heard; True when it is further than before."""
+        """A receiver has spoken for itself; True when it is further than before."""
         listener = self._listeners[receiver]
-        listener.heard = now
+        listener.heard = listener.spoke = now
         if received <= listener.received:
             return False
         listener.received = received

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from unisono.clock import LamportClock
+from unisono.distances import DistanceTable
 from unisono.engine import Address, Randomness, multicast_address
 from unisono.identity import ProcessId
 from unisono.intergroup.reasons import Reason
@@ -19,40 +18,19 @@ from unisono.wire.messages import ControlMessage, Whereabouts
 from unisono.wire.writing import DatagramWriter
 
 
-class Distances(Protocol):
-    """What the control hierarchy knows of the way to others."""
-
-    @property
-    def whereabouts(self) -> Whereabouts | None: ...
-
-    def distance(self, to: Whereabouts) -> int | None: ...
-
-
-class NoDistances:
-    """Where there is no control hierarchy."""
-
-    __slots__ = ()
-
-    @property
-    def whereabouts(self) -> Whereabouts | None:
-        return None
-
-    def distance(self, to: Whereabouts) -> int | None:
-        return None
-
-
 class Context:
     """One process in one group. The parts change the clock and the deadlines; the engine, the service."""
 
     __slots__ = (
-        "_distances",
         "_measured",
         "_places",
         "clock",
         "deadlines",
+        "distances",
         "group",
         "keys",
         "multicast",
+        "number",
         "pace",
         "process",
         "randomness",
@@ -71,9 +49,9 @@ class Context:
         randomness: Randomness,
         seal: Seal,
         keys: KeyAgreement,
-        distances: Distances | None = None,
     ) -> None:
-        self._distances = distances or NoDistances()
+        self.distances: DistanceTable | None = None
+        """What the control hierarchy knows of the way to others."""
         self._measured: dict[ProcessId, int] = {}
         self._places: dict[ProcessId, Whereabouts] = {}
         self.randomness = randomness
@@ -86,7 +64,8 @@ class Context:
         self.clock = clock
         self.keys = keys
         self.multicast = multicast_address(group)
-        self.writer = DatagramWriter(process, group_number(realm, group), seal, settings.datagram_bytes)
+        self.number = group_number(realm, group)
+        self.writer = DatagramWriter(process, self.number, seal, settings.datagram_bytes)
         self.deadlines = Deadlines()
 
     def wants(self, name: str) -> bool:
@@ -120,7 +99,7 @@ class Context:
     @property
     def whereabouts(self) -> Whereabouts | None:
         """Where this process stands in the control hierarchy, once it is known."""
-        return self._distances.whereabouts
+        return None if self.distances is None else self.distances.whereabouts
 
     def locate(self, peer: ProcessId, whereabouts: Whereabouts | None) -> None:
         """A peer says where it stands."""
@@ -134,7 +113,7 @@ class Context:
     def distance(self, peer: ProcessId) -> int | None:
         """One way to a peer, in nanoseconds, or None while nobody knows."""
         place = self._places.get(peer)
-        distance = None if place is None else self._distances.distance(place)
+        distance = None if place is None or self.distances is None else self.distances.distance(place)
         return self._measured.get(peer) if distance is None else distance
 
     def forget(self, peer: ProcessId) -> None:

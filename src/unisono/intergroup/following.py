@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unisono.engine import Address, SendersAgreed
+from unisono.engine import Address, Contribute, SendersAgreed
 from unisono.events import SourceUnavailable, ViewReason
 from unisono.identity import ProcessId
 from unisono.intergroup.activation import Activation
 from unisono.intergroup.context import Context, repair_row
 from unisono.intergroup.delivery import Delivery
+from unisono.intergroup.gathered import receiver_mark
+from unisono.intergroup.hierarchy.aggregation import STABILITY
 from unisono.intergroup.presenting import BySource, ByTimestamp
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.repairing import Repairing
@@ -23,7 +25,11 @@ from unisono.intergroup.stream import Stream
 from unisono.reliable.step import Step
 from unisono.reliable.suppression import Asked, RequestTiming, Wait
 from unisono.reliable.windows import Offer
+from unisono.units import SECOND
+from unisono.wire.control_messages import Contribution, Entry
 from unisono.wire.messages import (
+    DIRECTLY,
+    POLLED,
     ActivationGrant,
     ActivationRequest,
     DataPacket,
@@ -32,12 +38,17 @@ from unisono.wire.messages import (
     LeftBehindNotice,
     RepairRequest,
     Report,
+    ReportEntry,
 )
 
 DEPARTED_LIMIT = 1024
 """How many sources that left are remembered, so that their last packets do not bring them back."""
 
 
+POLL_SPREAD = SECOND
+"""Over how long the answers to a poll are spread."""
+POLL_EVERY = 2 * SECOND
+"""How often a poll that goes on is answered."""
 UNICAST_REPORTS = 2
 """Reports to more sources than this are multicast, all in one."""
 
@@ -51,6 +62,7 @@ class Following:
     __slots__ = (
         "_activations",
         "_context",
+        "_contributed",
         "_delivery",
         "_departed",
         "_followed",
@@ -76,6 +88,7 @@ class Following:
         self._followed: dict[ProcessId, None] = {}
         self._presentation = self._present()
         self._reported_at = 0
+        self._contributed: tuple[Entry, ...] = ()
 
     @property
     def active(self) -> bool:
@@ -118,6 +131,7 @@ class Following:
                 self._context.tell(step, activation.address, Deactivation(source, activation.attempt))
         self.streams.clear()
         self._activations.clear()
+        self._contribute(step, [])
         for name in ("activation", "report", "request"):
             self._context.deadlines.clear(name)
 
@@ -177,6 +191,12 @@ class Following:
         if stream is None:
             return
         stream.listeners = max(message.listeners, 1)
+        if message.reporting != stream.reporting:
+            stream.reporting = message.reporting
+            if message.reporting == POLLED:
+                stream.polled_at = None
+            wait = int(self._context.randomness.random() * POLL_SPREAD) if message.reporting else 0
+            self._context.deadlines.advance("report", step.now + wait)
         self._repairing.release(source, message.stable)
         if stream.on_announced(message.sequence, self._request_due(step, stream)):
             step.mark("gap-at-the-end")
@@ -310,18 +330,51 @@ class Following:
         """Say what has come, of every source: it opens the senders' windows (000 3.5, 4.4)."""
         followed = [stream for _, stream in sorted(self.streams.items()) if stream.ending is None]
         if not followed:
+            self._contribute(step, [])
             return
         patience = min(stream.patience for stream in followed)
         self._reported_at = step.now
-        if len(followed) <= UNICAST_REPORTS:
-            for stream in followed:
-                self._context.tell(step, stream.address, Report((stream.report(),)))
+        entries = [(stream, stream.report()) for stream in followed]
+        self._contribute(step, [(stream, entry) for stream, entry in entries if self._through_hierarchy(stream)])
+        direct = [(stream, entry) for stream, entry in entries if self._speaks_for_itself(stream)]
+        if len(direct) <= UNICAST_REPORTS:
+            for stream, entry in direct:
+                self._context.tell(step, stream.address, Report((entry,)))
         else:
-            entries = [stream.report() for stream in followed]
-            self._context.broadcast(step, list(self._context.writer.reports(entries)))
+            self._context.broadcast(step, list(self._context.writer.reports([entry for _, entry in direct])))
+        for stream, _ in direct:
+            if stream.reporting == POLLED:
+                stream.polled_at = step.now
         settings = self._context.settings
         heartbeat = min(patience // 5, 5 * settings.keep_alive)
         self._context.deadlines.set("report", step.now + max(settings.report_interval, heartbeat))
+
+    def _through_hierarchy(self, stream: Stream) -> bool:
+        """Whether the source wants its reports gathered, and this process has a place where they are."""
+        return stream.reporting != DIRECTLY and self._context.distances is not None
+
+    def _speaks_for_itself(self, stream: Stream) -> bool:
+        if not self._through_hierarchy(stream):
+            return True
+        polled = stream.polled_at
+        return stream.reporting == POLLED and (polled is None or self._reported_at - polled >= POLL_EVERY)
+
+    def _contribute(self, step: Step, reports: list[tuple[Stream, ReportEntry]]) -> None:
+        """Say what was received to the control hierarchy, which sums it up for the source (000 3.5)."""
+        itself = self._context.process
+        entries = tuple(
+            Entry(
+                stream.source,
+                entry.received,
+                1,
+                receiver_mark(stream.source, itself, stream.attempt),
+                stream.address,
+            )
+            for stream, entry in reports
+        )
+        if entries != self._contributed:
+            self._contributed = entries
+            step.effect(Contribute(Contribution(self._context.number, STABILITY, entries), urgent=False))
 
     def _take_in(self, step: Step, stream: Stream, packet: DataPacket) -> tuple[bool, bool]:
         """Put messages into the stream's window and deliver what is in order.

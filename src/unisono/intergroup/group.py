@@ -12,6 +12,7 @@ from msgspec import Struct
 from unisono.engine import (
     Address,
     ChangeService,
+    DistancesKnown,
     Effect,
     EventsTaken,
     Fact,
@@ -39,6 +40,7 @@ from unisono.reliable.step import Place, Step
 from unisono.reliable.suppression import Asked
 from unisono.settings import SERVICE_CODES
 from unisono.trace.schema import MembershipRow
+from unisono.wire.control_messages import Gathered, HierarchyMessage
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
@@ -140,6 +142,8 @@ class IntergroupEngine:
             self._become_member(step)
         elif isinstance(fact, Leave):
             self._become_leaving(step)
+        elif isinstance(fact, DistancesKnown):
+            self._context.distances = fact.table
         elif isinstance(fact, ChangeService | Recover | SendersAgreed):
             self._on_wish(step, fact)
         self._on_time(step)
@@ -276,7 +280,11 @@ class IntergroupEngine:
             step.note(refused)
         source = packet.source
         for message in packet.messages:
-            if isinstance(message, KeepAlive):
+            if isinstance(message, Gathered):
+                self._speaking.on_gathered(step, message)
+            elif isinstance(message, HierarchyMessage):
+                step.note(Reason.NOT_OURS)
+            elif isinstance(message, KeepAlive):
                 self._context.locate(source, message.whereabouts)
                 if self._context.believes(step, message.timestamp) and self._phase is Phase.MEMBER:
                     self._receiving.consider(step, source, address)

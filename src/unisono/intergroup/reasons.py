@@ -31,3 +31,4 @@ class Reason(StrEnum):
     TOO_MANY_REQUESTS = "too many open requests of the application"
     NAME_UNKNOWN = "asks for a name that is not kept"
     UNWANTED = "takes no sender view"
+    NOT_OURS = "a message of the control hierarchy in a group"

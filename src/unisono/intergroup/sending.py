@@ -168,11 +168,12 @@ class Sending:
                 step.deliver(SendAccepted(ticket))
         return own
 
-    def keep_alive(self, step: Step, listeners: int) -> KeepAlive:
+    def keep_alive(self, step: Step, listeners: int, reporting: int) -> KeepAlive:
         """Says how far this process has sent, so that the loss of its last message is seen."""
         self.last_sent_at = step.now
         self.said = self._context.clock.tick(step.now, step.wall)
-        return KeepAlive(self.last_sequence, self.said, self.stable, listeners, self._context.whereabouts)
+        whereabouts = self._context.whereabouts
+        return KeepAlive(self.last_sequence, self.said, self.stable, listeners, reporting, whereabouts)
 
     def release(self, step: Step, stable: int) -> None:
         """Forget what nobody needs any more."""

@@ -10,13 +10,19 @@ from unisono.identity import ProcessId
 from unisono.intergroup.audience import LISTENER_LIMIT, Audience, Listener, Standing
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
+from unisono.intergroup.gathered import GatheredReports
+from unisono.intergroup.hierarchy.aggregation import STABILITY
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.receiving import Receiving
 from unisono.intergroup.sending import Sending
 from unisono.reliable.step import Step
 from unisono.trace.schema import MembershipRow
 from unisono.units import SECOND
+from unisono.wire.control_messages import Gathered
 from unisono.wire.messages import (
+    DIRECTLY,
+    GATHERED,
+    POLLED,
     ActivationGrant,
     ActivationRequest,
     Deactivation,
@@ -25,6 +31,8 @@ from unisono.wire.messages import (
     Report,
 )
 
+FRESHNESS = 2 * SECOND
+"""Who reported by itself so lately is not expected in the sum of others."""
 INFORM_EVERY = 5
 """Keep-alive intervals after which one is sent whatever else was."""
 
@@ -37,7 +45,9 @@ class Speaking:
         "_context",
         "_delivery",
         "_early_at",
+        "_gathered",
         "_receiving",
+        "_reporting",
         "_wanted",
         "audience",
         "leaving",
@@ -54,7 +64,9 @@ class Speaking:
         self._wanted = 0
         self.waits_for_view = False
         self.sending = sending
-        self.audience = Audience()
+        self.audience = Audience(context.process)
+        self._gathered = GatheredReports()
+        self._reporting = DIRECTLY
         self.leaving = False
 
     @property
@@ -158,7 +170,7 @@ class Speaking:
     def keep_alive(self, step: Step) -> None:
         """Say that this process lives, how far it has sent and what is stable of it."""
         self._alive_at = step.now
-        self._context.broadcast(step, [self.sending.keep_alive(step, len(self.audience))])
+        self._context.broadcast(step, [self.sending.keep_alive(step, len(self.audience), self._reporting)])
         self._context.deadlines.set("keep-alive", step.now + self._context.settings.keep_alive)
 
     def keep_informed(self, step: Step) -> None:
@@ -198,8 +210,43 @@ class Speaking:
         self.audience.drop(receiver)
         self.advance(step)
 
+    def on_gathered(self, step: Step, message: Gathered) -> None:
+        """A coordinator reports for its receivers; it counts when together they are all who count."""
+        if message.topic != STABILITY:
+            step.note(Reason.NOT_OURS)
+            return
+        for summary in message.entries:
+            if summary.source == self._context.process:
+                self._gathered.take(message.origin, message.serial, summary, step.now)
+        total = self._gathered.total(step.now)
+        if total.value > self.sending.last_sequence:
+            step.note(Reason.REPORT_AHEAD)
+            return
+        further = self.audience.on_gathered(total, step.now, FRESHNESS)
+        if further is None:
+            step.mark("sum-of-others")
+        elif further:
+            step.mark("gathered-report")
+            self.advance(step)
+
+    def _choose_reporting(self, step: Step) -> None:
+        """Many receivers report through the hierarchy, if there is one; when one is missed, each for itself as well."""
+        settings = self._context.settings
+        if len(self.audience) <= settings.direct_reports or self._context.whereabouts is None:
+            self._reporting = DIRECTLY
+            return
+        blocked = self.sending.blocked_since
+        held_up = blocked is not None and step.now - blocked >= settings.patience // 2
+        if held_up or self.audience.silent(step.now, settings.patience // 2):
+            if self._reporting != POLLED:
+                step.mark("receivers-polled")
+            self._reporting = POLLED
+        else:
+            self._reporting = GATHERED
+
     def lose_patience(self, step: Step) -> None:
         """Leave behind who is silent, and who holds a full window back, for too long."""
+        self._choose_reporting(step)
         patience = self._context.settings.patience
         for receiver in self.audience.silent(step.now, patience):
             self._leave_behind(step, receiver, "left-behind-silent")

@@ -14,7 +14,7 @@ from unisono.reliable.suppression import RequestTiming
 from unisono.reliable.tickets import Tickets
 from unisono.reliable.windows import Offer, ReceiveWindow
 from unisono.settings import Settings
-from unisono.wire.messages import FRAGMENT, LEAVE, ActivationGrant, DataMessage, ReportEntry
+from unisono.wire.messages import DIRECTLY, FRAGMENT, LEAVE, ActivationGrant, DataMessage, ReportEntry
 
 HORIZON_LIMIT = 512
 """How far beyond what is in order repairs are asked for."""
@@ -39,8 +39,10 @@ class Stream:
         "next_number",
         "patience",
         "placed",
+        "polled_at",
         "reached",
         "reported",
+        "reporting",
         "silent",
         "source",
         "tickets",
@@ -62,6 +64,8 @@ class Stream:
         self.timing = timing
         self.listeners = 1
         """How many receivers the source has, as it last said."""
+        self.reporting = DIRECTLY
+        self.polled_at: int | None = None
         self.silent = silent
         """Followed without being delivered: a sender takes part in the order whatever its application wants."""
         self.in_view = False

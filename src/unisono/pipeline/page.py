@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from unisono.errors import TraceError, UnisonoError
-from unisono.marks import MARKS
+from unisono.marks import ALL_MARKS
 from unisono.pipeline import pictures
 from unisono.pipeline.report import AuditReport, RunReport, Verdict
 from unisono.pipeline.runs import find_runs, read_rows
@@ -111,7 +111,7 @@ def render_page(rows: Sequence[AnyRow], report: RunReport, engine: str) -> str:
         lines=[_line(property_id, report, told) for property_id in PROPERTIES],
         groups=[_group(told, index) for index in range(len(told.groups))],
         percentiles=PERCENTILES,
-        marks=[(name, count, MARKS.get(name, "")) for name, count in told.marks.items()],
+        marks=[(name, count, ALL_MARKS.get(name, "")) for name, count in told.marks.items()],
         second=SECOND,
     )
 

@@ -19,6 +19,9 @@ class Deadlines:
         if due < self._due.get(name, due + 1):
             self._due[name] = due
 
+    def is_set(self, name: str) -> bool:
+        return name in self._due
+
     def clear(self, name: str) -> None:
         self._due.pop(name, None)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from unisono.errors import UnisonoError
-from unisono.marks import MARKS
+from unisono.marks import HIERARCHY_MARKS, MARKS
 from unisono.simulation.draw import draw
 from unisono.simulation.outcome import Outcome
 from unisono.simulation.scenario import Scenario
@@ -157,7 +157,8 @@ def judge(scenario: Scenario, results: Iterable[SeedResult], asked: int) -> Judg
         marks.update(outcome.marks)
     missing: tuple[str, ...] = ()
     if scenario.marks and len(ordered) >= scenario.marks_seeds:
-        wanted = tuple(MARKS) if scenario.marks == "all" else scenario.marks
+        everything = (*MARKS, *(HIERARCHY_MARKS if scenario.options.get("control") is True else ()))
+        wanted = everything if scenario.marks == "all" else scenario.marks
         missing = tuple(mark for mark in wanted if not marks[mark])
     as_expected = scenario.expect == "held" or violated[scenario.expect] > 0
     return Judgement(

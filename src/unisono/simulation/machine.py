@@ -62,6 +62,7 @@ class Surroundings(Protocol):
     def schedule(self, at: int, call: Callable[[int], None]) -> None: ...
     def give_later(self, machine: Machine, at: int, fact: Fact) -> None: ...
     def channel_effect(self, machine: Machine, effect: ChannelEffect) -> None: ...
+    def listen(self, machine: Machine, address: Address, listens: bool) -> None: ...
     def write(self, row: AnyRow) -> None: ...
     def count(self, name: str) -> None: ...
     def send_answered(self, machine: Machine, group: str, accepted: bool) -> None: ...
@@ -142,6 +143,8 @@ class Machine:
     def stop(self) -> None:
         """The process is gone, with everything it had in memory and in its socket."""
         self.engine = None
+        for address in self.addresses:
+            self._world.listen(self, address, False)
         self.addresses.clear()
         self.groups.clear()
         self._inbox.clear()
@@ -243,8 +246,10 @@ class Machine:
             world.count(str(effect.reason))
         elif isinstance(effect, JoinAddress):
             self.addresses[effect.address] = None
+            world.listen(self, effect.address, True)
         elif isinstance(effect, LeaveAddress):
             self.addresses.pop(effect.address, None)
+            world.listen(self, effect.address, False)
         elif isinstance(effect, AppendLog | SyncLog | ReadLog):
             world.give_later(self, world.now + STORAGE_DELAY, self._store(effect))
         else:

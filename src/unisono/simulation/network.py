@@ -11,6 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from unisono.simulation.damage import damage
+from unisono.simulation.geography import Geography
 from unisono.simulation.line import Line
 from unisono.simulation.packet_rules import PacketRule, classify
 from unisono.simulation.scenario import Network as NetworkPlan
@@ -53,12 +54,15 @@ class Network:
 
     __slots__ = (
         "_connected",
+        "_geography",
         "_lines_in",
         "_lines_out",
         "_links",
         "_members",
         "_plan",
         "_remember",
+        "_seed",
+        "_sites",
         "counters",
         "rules",
     )
@@ -69,22 +73,44 @@ class Network:
         self._remember = remember
         self._lines_out = [Line() for _ in range(members)]
         self._lines_in = [Line() for _ in range(members)]
-        self._links = {(a, b): self._link(a, b, sites, seed) for a in range(members) for b in range(members) if a != b}
+        self._sites = sites
+        self._seed = seed
+        self._geography = Geography(sites, plan.regions, seed) if plan.regions else None
+        self._links: dict[tuple[int, int], Link] = {}
         self._connected: Callable[[int, int], bool] = lambda a, b: True
         self.rules: list[PacketRule] = []
         self.counters: Counter[str] = Counter()
 
-    def _link(self, a: int, b: int, sites: int, seed: int) -> Link:
-        random = stream(seed, f"link/{a}/{b}")
-        plan = self._plan
-        apart = a % sites != b % sites
-        latency = plan.site_latency if apart and plan.site_latency is not None else plan.latency
-        if isinstance(latency, tuple):
-            latency = random.randint(*latency)
-        return Link(random, latency, plan.hops if apart else 0, plan)
+    def _link(self, a: int, b: int) -> Link:
+        """The link from `a` to `b`, made when it is first used: its draws are its own, so it does not matter when."""
+        link = self._links.get((a, b))
+        if link is None:
+            random = stream(self._seed, f"link/{a}/{b}")
+            plan = self._plan
+            here, there = a % self._sites, b % self._sites
+            if self._geography is not None and here != there:
+                latency = self._geography.latency(here, there)
+            else:
+                drawn = plan.site_latency if here != there and plan.site_latency is not None else plan.latency
+                latency = random.randint(*drawn) if isinstance(drawn, tuple) else drawn
+            link = self._links[a, b] = Link(random, latency, self.hops(a, b), plan)
+        return link
+
+    def latency(self, a: int, b: int) -> int:
+        """What a datagram takes from `a` to `b` but for bandwidth and faults: the truth about a distance."""
+        here, there = a % self._sites, b % self._sites
+        if self._geography is not None and here != there:
+            latency = self._geography.latency(here, there)  # thousands of pairs need no link for it
+        else:
+            latency = self._link(a, b).latency
+        return latency + self._plan.jitter // 2
 
     def hops(self, a: int, b: int) -> int:
-        return self._links[a, b].hops
+        """How many hops it is; known without a link, since most members are out of the scope of most others."""
+        here, there = a % self._sites, b % self._sites
+        if here == there:
+            return 0
+        return self._plan.hops if self._geography is None else self._geography.hops(here, there)
 
     def set_connectivity(self, connected: Callable[[int, int], bool]) -> None:
         """Who can reach whom, in that direction."""
@@ -95,7 +121,7 @@ class Network:
 
     def channel_delay(self, a: int, b: int) -> int:
         """How long a frame takes on a reliable channel."""
-        link = self._links[a, b]
+        link = self._link(a, b)
         return link.latency + int(link.random.random() * self._plan.jitter)
 
     def transmit(
@@ -113,14 +139,13 @@ class Network:
         for rule in rules if receivers else ():
             rule.leave_sender(self._links[sender, receivers[0]].random, rule.matches(kind))
         for receiver in receivers:
-            link = self._links[sender, receiver]
-            if link.hops > scope:
+            if self.hops(sender, receiver) > scope:
                 self.counters["out of scope"] += 1
             elif not self._connected(sender, receiver):
                 self.counters["cut off"] += 1
             else:
                 active = [rule for rule in rules if rule.reaches(receiver) and rule.matches(kind)]
-                self._travel(arrivals, leaves, link, receiver, data, active)
+                self._travel(arrivals, leaves, self._link(sender, receiver), receiver, data, active)
         return arrivals
 
     def take_in(self, now: int, receiver: int, size: int) -> int | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from unisono.properties.promises import promised
 from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation
 from unisono.settings import SERVICE_CODES, Settings
+from unisono.simulation.hierarchy import Figures
 from unisono.simulation.scenario import Scenario
 
 
@@ -28,6 +29,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     counters: dict[str, int]
     events: int
     seconds: float
+    hierarchy: Figures | None = None
 
     @property
     def violated(self) -> tuple[str, ...]:
@@ -37,7 +39,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
     def summary(self) -> dict[str, object]:
         """What stands beside the trace: everything that a replay gives again."""
-        return {
+        told: dict[str, object] = {
             "scenario": self.scenario,
             "seed": self.seed,
             "verdicts": self.verdicts,
@@ -45,6 +47,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
             "counters": self.counters,
             "events": self.events,
         }
+        if self.hierarchy is not None:
+            told["hierarchy"] = to_builtins(self.hierarchy)
+        return told
 
 
 def verdicts(scenario: Scenario, counts: Mapping[str, int]) -> dict[str, int]:

@@ -8,6 +8,17 @@ from typing import NamedTuple
 from unisono.sealing import NullSeal
 from unisono.simulation.line import Line
 from unisono.simulation.scenario import Fault
+from unisono.wire.control_messages import (
+    Contributed,
+    CoordinatorControl,
+    CoordinatorLeave,
+    Farewell,
+    Gathered,
+    GlobalControl,
+    LocalControl,
+    RingQuery,
+    SearchResponse,
+)
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
@@ -32,6 +43,15 @@ MESSAGE_NAMES = {
     LeftBehindNotice: "left_behind",
     Deactivation: "deactivation",
     NameRequest: "name_request",
+    LocalControl: "local_control",
+    CoordinatorControl: "coordinator_control",
+    GlobalControl: "global_control",
+    RingQuery: "ring_query",
+    SearchResponse: "search_response",
+    CoordinatorLeave: "coordinator_leave",
+    Farewell: "farewell",
+    Contributed: "contributed",
+    Gathered: "gathered",
 }
 """What a scenario's `message` calls each control message; data and repairs are "data" and "repair"."""
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from unisono.settings import SERVICE_CODES, Service
 from unisono.simulation.partitions import draw_groups
 from unisono.simulation.scenario import Fault, Scenario
-from unisono.simulation.scenario_keys import DISK_FAULTS, DRAWN_KINDS, MESSAGES
+from unisono.simulation.scenario_keys import DISK_FAULTS, DRAWN_KINDS, DRAWN_MESSAGES
 from unisono.simulation.streams import stream
 from unisono.units import MICROSECOND, MILLISECOND, SECOND
 
@@ -126,7 +126,7 @@ class _Drawer:
         if self._random.random() < 0.2:
             keys["plane"] = self._random.choice(("multicast", "unicast"))
         elif self._random.random() < 0.2:
-            keys["message"] = self._random.choice(MESSAGES)
+            keys["message"] = self._random.choice(DRAWN_MESSAGES)
         return [replace(fault, **keys)]
 
     def partition(self, kind: str) -> list[Fault]:

@@ -18,7 +18,7 @@ FOREVER: Literal["forever"] = "forever"
 DEFAULT_GROUP = "g"
 """The one group of all members, where a scenario lists none."""
 
-Shape = Literal["lan", "wan", "world", "star", "sites"]
+Shape = Literal["lan", "wan", "world", "star", "sites", "regions"]
 Plane = Literal["multicast", "unicast"]
 
 
@@ -33,7 +33,8 @@ class Network(Struct, frozen=True, kw_only=True):
     """What every link does all the time.
 
     A pair of numbers is a range from which each ordered pair of members draws its own. `site_latency`, where
-    given, is what `latency` is between members of different sites.
+    given, is what `latency` is between members of different sites. With `regions` sites have places on a plane
+    (`geography`), which latency and hops between them follow.
     """
 
     shape: Shape = "lan"
@@ -49,6 +50,7 @@ class Network(Struct, frozen=True, kw_only=True):
     hops: int = 1
     shared: bool = False
     site_latency: int | tuple[int, int] | None = None
+    regions: int | None = None
 
 
 class GroupPlan(Struct, frozen=True, kw_only=True):

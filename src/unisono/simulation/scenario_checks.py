@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from unisono.errors import ScenarioError
-from unisono.marks import MARKS
+from unisono.marks import ALL_MARKS
 from unisono.simulation.scenario import DEFAULT_GROUP, Fault, Scenario
 from unisono.simulation.scenario_values import did_you_mean, write_duration
 
@@ -39,8 +39,8 @@ def _check_expectations(scenario: Scenario) -> None:
             raise ScenarioError("expect", f'expected "held" or one of {", ".join(PROPERTIES)}, got {scenario.expect!r}')
     if scenario.marks != "all":
         for mark in scenario.marks:
-            if mark not in MARKS:
-                raise ScenarioError("marks", f"unknown mark {mark!r}; {did_you_mean(mark, tuple(MARKS))}")
+            if mark not in ALL_MARKS:
+                raise ScenarioError("marks", f"unknown mark {mark!r}; {did_you_mean(mark, tuple(ALL_MARKS))}")
 
 
 def _check_groups(scenario: Scenario) -> None:

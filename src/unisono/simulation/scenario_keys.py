@@ -39,7 +39,7 @@ LATER_FAULTS = ("stop_answering", "absent", "become_receiver")
 LATER_KEYS = {"": ("servers", "controllers")}
 """Known words of the format that this version does not offer yet; keys by their table."""
 
-MESSAGES = (
+DRAWN_MESSAGES = (
     "data",
     "keep_alive",
     "report",
@@ -50,6 +50,20 @@ MESSAGES = (
     "left_behind",
     "deactivation",
     "name_request",
+)
+"""What a drawn packet fault may single out."""
+
+MESSAGES = (
+    *DRAWN_MESSAGES,
+    "local_control",
+    "coordinator_control",
+    "global_control",
+    "ring_query",
+    "search_response",
+    "coordinator_leave",
+    "farewell",
+    "contributed",
+    "gathered",
 )
 """What a packet fault may single out with `message`."""
 
@@ -68,6 +82,8 @@ TRACE_KINDS = (
     "ACTIVATE",
     "GRANT",
     "SUSPECT",
+    "COORDINATOR",
+    "CHILD",
     "RTR",
     "RTX",
     "GC",
@@ -127,7 +143,7 @@ REPEATED_TABLES = ("group", "workload", "member", "fault")
 BURST_KEYS = {"every": Key(SPAN, required=True), "packets": Key(whole(1), required=True)}
 
 NETWORK_KEYS: dict[str, Key] = {
-    "shape": Key(one_of(("lan", "wan", "world", "star", "sites"))),
+    "shape": Key(one_of(("lan", "wan", "world", "star", "sites", "regions"))),
     "latency": Key(one_or_range(TIME)),
     "site_latency": Key(one_or_range(TIME)),
     "jitter": Key(TIME),
@@ -139,6 +155,7 @@ NETWORK_KEYS: dict[str, Key] = {
     "queue": Key(whole(1)),
     "hops": Key(whole(0, 255)),
     "shared": Key(FLAG),
+    "regions": Key(whole(1, MEMBER_LIMIT)),
 }
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -152,6 +169,7 @@ SHAPES: dict[str, dict[str, Any]] = {
         "jitter": 50 * MICROSECOND,
         "hops": 3,
     },
+    "regions": {"latency": 100 * MICROSECOND, "jitter": 200 * MICROSECOND, "regions": 8},
 }
 """What a shape means where the file does not say otherwise."""
 

@@ -26,7 +26,6 @@ from unisono.engine import (
     SendDatagram,
     SendFrame,
     StopListening,
-    is_multicast,
 )
 from unisono.node import Node
 from unisono.properties.registry import MonitorSuite
@@ -34,8 +33,10 @@ from unisono.settings import Service, Settings
 from unisono.simulation.application import Sender
 from unisono.simulation.channels import Channels
 from unisono.simulation.disk import Disk
+from unisono.simulation.ether import Ether, member_address
+from unisono.simulation.hierarchy import HierarchyObserver
 from unisono.simulation.machine import ChannelEffect, Machine
-from unisono.simulation.network import Arrival, Network
+from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
 from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario
 from unisono.simulation.scenario_text import write_scenario
@@ -79,8 +80,8 @@ class World:
         sites = scenario.sites or scenario.members
         self.network = Network(scenario.network, scenario.members, sites, self.seed, remember)
         self.machines = [self._machine(index) for index in range(scenario.members)]
-        self._by_address = {self.address(machine.index): machine for machine in self.machines}
-        self._channels = Channels(self.network, self.schedule, self._give_to_life, self.address, sites)
+        self._ether = Ether(self)
+        self._channels = Channels(self.network, self.schedule, self._give_to_life, member_address, sites)
         self._troubles = Troubles(self)
         self._senders = [
             Sender(
@@ -90,6 +91,9 @@ class World:
             for machine in self.machines
             if (workload.senders == "all" or machine.index in workload.senders)
         ]
+
+        settings = Settings(**scenario.options)
+        self.hierarchy = HierarchyObserver(self, settings) if settings.control else None
 
     def _machine(self, index: int) -> Machine:
         clock_offset = stream(self.seed, f"wall/{index}").randint(-5 * MILLISECOND, 5 * MILLISECOND)
@@ -160,6 +164,7 @@ class World:
             realm="simulation",
             clock_drift_limit=settings.clock_drift_limit,
             site_timeout=settings.site_timeout,
+            control=settings if settings.control else None,
         )
         machine.start(engine, self.run_name)
         self.join(machine, None)
@@ -202,36 +207,11 @@ class World:
 
     # ── the network ──
 
-    def address(self, index: int) -> Address:
-        return Address(f"member:{index}")
-
     def transmit(self, machine: Machine, effect: SendDatagram) -> None:
-        multicast = is_multicast(effect.to)
-        if multicast:
-            receivers = [
-                other.index for other in self.machines if effect.to in other.addresses and other is not machine
-            ]
-        else:
-            receiver = self._by_address.get(effect.to)
-            receivers = [receiver.index] if receiver is not None and receiver is not machine else []
-        source = self.address(machine.index)
-        for arrival in self.network.transmit(self.now, machine.index, receivers, multicast, effect.scope, effect.data):
-            self.schedule(arrival.at, self._arrival(source, effect.to, arrival))
+        self._ether.transmit(machine, effect)
 
-    def _arrival(self, source: Address, destination: Address, arrival: Arrival) -> Callable[[int], None]:
-        machine = self.machines[arrival.receiver]
-
-        def hand_over(now: int) -> None:
-            machine.datagram(source, destination, arrival.hops, arrival.data)
-
-        def arrive(now: int) -> None:
-            brought = self.network.take_in(now, arrival.receiver, len(arrival.data))
-            if brought == now:
-                hand_over(now)
-            elif brought is not None:
-                self.schedule(brought, hand_over)
-
-        return arrive
+    def listen(self, machine: Machine, address: Address, listens: bool) -> None:
+        self._ether.listen(machine, address, listens)
 
     def channel_effect(self, machine: Machine, effect: ChannelEffect) -> None:
         index, life, channels = machine.index, machine.life, self._channels
@@ -244,7 +224,7 @@ class World:
             assert effect.at == SITE, "a process listens on its own endpoint as long as it lives"
             channels.stop_listening_at_site(index)
         elif isinstance(effect, OpenChannel):
-            to = None if effect.to == SITE else self._by_address[effect.to].index
+            to = None if effect.to == SITE else self._ether.at(effect.to).index
             channels.open(self.now, index, life, effect.channel, to)
         elif isinstance(effect, SendFrame):
             channels.send(self.now, index, effect.channel, effect.data)
@@ -260,6 +240,8 @@ class World:
         if isinstance(row, GaugeRow):
             if row.kind == "MARK":
                 self.marks[row.name] += 1
+            elif self.hierarchy is not None:
+                self.hierarchy.on_gauge(row)
         else:
             self.counters[row.kind] += 1
         if self._waiting:
@@ -317,6 +299,7 @@ def run(scenario: Scenario, out: Path | None = None) -> Outcome:
         counters=dict(sorted((world.counters + world.network.counters).items())),
         events=world.events,
         seconds=perf_counter() - began,
+        hierarchy=None if world.hierarchy is None else world.hierarchy.figures(),
     )
     if out is not None:
         write_run(out, world.rows, scenario_text=write_scenario(scenario), summary=outcome.summary())

@@ -94,7 +94,8 @@ class ViewRow(Row, kw_only=True, tag="view"):
 
 
 class MembershipRow(Row, kw_only=True, tag="membership"):
-    """START JOIN LEAVE CRASH END LEFT_BEHIND UNAVAILABLE ACTIVATE GRANT SUSPECT: what happens to processes.
+    """START JOIN LEAVE CRASH END LEFT_BEHIND UNAVAILABLE ACTIVATE GRANT SUSPECT COORDINATOR CHILD: what happens to
+    processes.
 
     `peer` is the other process where there is one. CRASH is written by whoever knows (the simulator); END says
     that the run ended while the process lived: a process with neither is audited as crashed at its last row.

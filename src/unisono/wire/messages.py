@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from unisono.clock import TIMESTAMP_LIMIT
 from unisono.identity import NAME_LIMIT_BYTES, ProcessId
+from unisono.wire.control_messages import HIERARCHY_TYPES, HierarchyMessage
 
 SEQUENCE_LIMIT = (1 << 63) - 1
 RANGE_LIMIT = 64
@@ -64,10 +65,18 @@ class Whereabouts(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     leg: Sequence
 
 
+DIRECTLY: Final = 0
+"""Receivers report to the source themselves."""
+GATHERED: Final = 1
+"""Receivers report through the control hierarchy, if they are in it."""
+POLLED: Final = 2
+"""As before, and each once to the source itself: somebody is missing, or holds it up."""
+
+
 class KeepAlive(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """This process lives and its last sequence number is this one (000 4.2.2).
 
-    All of its `listeners` have what it sent up to `stable`.
+    All of its `listeners` have what it sent up to `stable`; `reporting` says how they report to it.
     """
 
     code: ClassVar[int] = 1
@@ -75,6 +84,7 @@ class KeepAlive(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
     timestamp: Timestamp
     stable: Sequence
     listeners: Sequence
+    reporting: Annotated[int, Meta(ge=0, le=2)]
     whereabouts: Whereabouts | None
 
 
@@ -178,6 +188,7 @@ ControlMessage = (
     | LeftBehindNotice
     | Deactivation
     | NameRequest
+    | HierarchyMessage
 )
 
 CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
@@ -189,6 +200,7 @@ CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
     LeftBehindNotice,
     Deactivation,
     NameRequest,
+    *HIERARCHY_TYPES,
 )
 
 

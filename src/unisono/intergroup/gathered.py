@@ -1,0 +1,69 @@
+"""Reports that came together: what coordinators say for many receivers at once (000 3.5).
+
+A sum counts only when it is of exactly those receivers that the source counts, each once: their number and the exclusive
+or of their marks say so. While a receiver moves between coordinators, or its word is lost, the sum does not match and
+nothing becomes stable (E7).
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from xxhash import xxh3_64_intdigest
+
+from unisono.identity import ProcessId
+from unisono.units import SECOND
+from unisono.wire.control_messages import Summary
+
+EXPIRY = 6 * SECOND
+"""A coordinator that says nothing for this long speaks for nobody any more."""
+ORIGIN_LIMIT = 4096
+
+
+def receiver_mark(source: ProcessId, receiver: ProcessId, attempt: int) -> int:
+    """What stands for one activation of one receiver in a sum."""
+    return xxh3_64_intdigest(f"{source}\0{receiver}\0{attempt}".encode())
+
+
+class Total(Struct, frozen=True):
+    """What all coordinators say: everything up to `value` is with `count` receivers."""
+
+    value: int
+    count: int
+    marks: int
+
+
+class Word(Struct, frozen=True):
+    """The last that one coordinator said."""
+
+    serial: int
+    summary: Summary
+    at: int
+
+
+class GatheredReports:
+    """The words of all coordinators about one source."""
+
+    __slots__ = ("_words",)
+
+    def __init__(self) -> None:
+        self._words: dict[ProcessId, Word] = {}
+
+    def take(self, origin: ProcessId, serial: int, summary: Summary, now: int) -> None:
+        """A coordinator spoke; what is older than its last word is passed over."""
+        word = self._words.get(origin)
+        if word is not None and serial <= word.serial:
+            return
+        if word is not None or len(self._words) < ORIGIN_LIMIT:
+            self._words[origin] = Word(serial, summary, now)
+
+    def total(self, now: int) -> Total:
+        """Everything that is said now, added up."""
+        for origin in [origin for origin, word in self._words.items() if now - word.at >= EXPIRY]:
+            del self._words[origin]
+        value, count, marks = 1 << 62, 0, 0
+        for word in self._words.values():
+            if word.summary.count:
+                value = min(value, word.summary.value)
+                count += word.summary.count
+                marks ^= word.summary.fingerprint
+        return Total(value, count, marks)
