@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from unisono.engine import Engine
+from unisono.engine import Effect, Engine
 from unisono.intergroup.hierarchy import ControlProcess, State
 from unisono.node import Node
 from unisono.reliable.step import Step
@@ -95,12 +95,21 @@ def crash_a_third(world: World, at: int) -> list[int]:
     return crashed
 
 
-def step_down(world: World, index: int) -> None:
-    """Let a coordinator step down now, whatever its tables say."""
-    machine, process = world.machines[index], control(world, index)
+def carry_out(world: World, index: int, call: Callable[[ControlProcess, int], list[Effect]]) -> None:
+    """Call a control process from outside, as its site would, and carry out what follows."""
+    machine = world.machines[index]
     now = machine.monotonic.read(world.now)
-    step = Step(process._place, now, now)
-    process._maintenance.become_to_child(step)
-    for effect in step.finish():
+    for effect in call(control(world, index), now):
         machine._carry_out(effect, now)
     machine._arrange_wake()
+
+
+def step_down(world: World, index: int) -> None:
+    """Let a coordinator step down now, whatever its tables say."""
+
+    def call(process: ControlProcess, now: int) -> list[Effect]:
+        step = Step(process._place, now, now)
+        process._maintenance.become_to_child(step)
+        return step.finish()
+
+    carry_out(world, index, call)

@@ -19,7 +19,12 @@ def simulate(out: Path, hash_seed: str, *arguments: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
 
 
-@pytest.mark.parametrize("arguments", [("lossy-lan", "--seed", "7"), ("chaos", "--seed", "7")], ids=lambda a: a[0])
+SMALL_HIERARCHY = ("hierarchy-200", "--seed", "7", "--set", "members=20", "--set", "duration=15s", "--set", "settle=5s")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("lossy-lan", "--seed", "7"), ("chaos", "--seed", "7"), SMALL_HIERARCHY], ids=lambda a: a[0]
+)
 def test_equal_seeds_give_equal_files_under_any_hash_seed(arguments: tuple[str, ...], tmp_path: Path) -> None:
     first, second = (simulate(tmp_path / seed, seed, *arguments) for seed in ("1", "2"))
     assert first == second

@@ -7,6 +7,7 @@ import pytest
 from tests.simulation.hierarchies import (
     accept,
     accept_growth,
+    carry_out,
     control,
     crash_a_third,
     hierarchy,
@@ -15,7 +16,7 @@ from tests.simulation.hierarchies import (
     regions,
     step_down,
 )
-from unisono.intergroup.hierarchy import State
+from unisono.intergroup.hierarchy import ControlProcess, State
 from unisono.simulation.draw import draw
 from unisono.simulation.hierarchy import Figures
 from unisono.simulation.scenario import Fault, GroupPlan, RandomFaults, Scenario
@@ -67,6 +68,36 @@ def test_children_of_a_coordinator_that_crashed_find_another_in_seconds() -> Non
     assert (
         max(sample.coordinators for sample in samples) <= before[0] + 2
     )  # its children do not all become coordinators
+
+
+def test_all_coordinators_crash_and_the_children_start_again() -> None:
+    world = hierarchy(30, regions(4), seconds=70, seed=2)
+
+    def crash(now: int) -> None:
+        for index in observer(world).coordinators():
+            world.crash(world.machines[index])
+
+    world.schedule(25 * SECOND, crash)
+    figures = run(world)
+    accept(figures, within=70)
+    later = [sample for sample in observer(world).samples if sample.at > 25 * SECOND]
+    assert max(sample.coordinators for sample in later) <= figures.high, "they do not all become coordinators"
+
+
+def test_a_coordinator_that_says_farewell_is_not_waited_for() -> None:
+    world = hierarchy(20, regions(4), seconds=40, seed=2)
+
+    def leave(now: int) -> None:
+        gone = largest(world)
+        carry_out(world, gone, ControlProcess.leave)
+        world.crash(world.machines[gone])
+
+    world.schedule(25 * SECOND, leave)
+    world.run()
+    assert world.marks["coordinator-lost"] == 0
+    assert observer(world).sample().homeless == 0
+    after = [sample for sample in observer(world).samples if sample.at > 25 * SECOND]
+    assert next(sample.at for sample in after if not sample.homeless) <= 29 * SECOND
 
 
 def test_one_site_alone_is_its_own_coordinator() -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.simulation.hierarchies import control, crash_a_third, hierarchy, observer, regions, step_down
+from tests.simulation.hierarchies import carry_out, crash_a_third, hierarchy, observer, regions, step_down
 from tests.simulation.test_hierarchy import largest
 from unisono.engine import DatagramReceived, Effect, Fact
 from unisono.identity import ProcessId
@@ -86,15 +86,17 @@ class Speakers:
         self.values: dict[int, int] = {}
 
     def speak(self, urgent: bool = False) -> None:
-        for index, process in observer(self.world).processes().items():
+        for index in observer(self.world).processes():
             self.values[index] = self.world.now // MILLISECOND + 7 * index
             entry = Entry(SOURCE, self.values[index], 1, fingerprint(index), "member:0")
-            machine = self.world.machines[index]
-            now = machine.monotonic.read(self.world.now)
-            said = (Contribution(GROUP, self.topic, (entry,)),)
-            for effect in process.contribute(now, ProcessId(f"p{index}", 1), said, urgent):
-                machine._carry_out(effect, now)
-            machine._arrange_wake()
+            self._say(index, (Contribution(GROUP, self.topic, (entry,)),), urgent)
+
+    def _say(self, index: int, said: tuple[Contribution, ...], urgent: bool) -> None:
+        contributor = ProcessId(f"p{index}", 1)
+        carry_out(self.world, index, lambda process, now: process.contribute(now, contributor, said, urgent))
+
+    def fall_silent(self, index: int) -> None:
+        self._say(index, (), urgent=False)
 
     def sink(self) -> Sink:
         engine = self.world.machines[0].engine
@@ -167,15 +169,7 @@ def test_e18_a_cut_does_not_wait_for_the_pace() -> None:
 def test_a_word_that_is_taken_back_is_counted_no_more() -> None:
     world, speakers = speaking_world(seed=1, seconds=40)
     world.schedule(20 * SECOND, lambda now: speakers.speak())
-
-    def silence(now: int) -> None:
-        machine, process = world.machines[5], control(world, 5)
-        at = machine.monotonic.read(world.now)
-        for effect in process.contribute(at, ProcessId("p5", 1), (), urgent=False):
-            machine._carry_out(effect, at)
-        machine._arrange_wake()
-
-    world.schedule(30 * SECOND, silence)
+    world.schedule(30 * SECOND, lambda now: speakers.fall_silent(5))
     world.run()
     total = speakers.sink().total(STABILITY)
     assert total is not None

@@ -101,6 +101,12 @@ class Context:
             del self._joined[address]
             step.effect(LeaveAddress(address))
 
+    def leave_all(self, step: Step) -> None:
+        """Listen nowhere, and wait for nothing."""
+        for address in list(self._joined):
+            self.leave(step, address)
+        self.deadlines.clear_all()
+
     def between(self, low: int, high: int) -> int:
         """Somewhere between the two, drawn."""
         return low + int((high - low) * self.randomness.random())

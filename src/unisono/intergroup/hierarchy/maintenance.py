@@ -165,6 +165,18 @@ class Maintenance:
         self._voice.leaving(step, local_group(context.process), scope)
         context.deadlines.set("leave", step.now + context.settings.control_interval)
 
+    def leave(self, step: Step) -> None:
+        """Say so to everybody concerned, and stop."""
+        context = self._context
+        if self.state.among_coordinators:
+            self.say_that_it_leaves(step)
+            self._voice.leaving(step, COORDINATORS, context.settings.scope)
+            self._voice.gather(step, False)
+        for home in self._neighbours.homes():
+            self._voice.farewell(step, home)
+        self._end_search()
+        context.leave_all(step)
+
     # ── looking for a coordinator ──
 
     def _begin_search(

@@ -119,6 +119,12 @@ class ControlProcess:
             self._report_soon(step)
         return step.finish()
 
+    def leave(self, now: int) -> list[Effect]:
+        """This control process stops for good: whom it leaves behind need not find that out by its silence."""
+        step = Step(self._place, now, now)
+        self._maintenance.leave(step)
+        return step.finish()
+
     def _on_packet(self, step: Step, fact: PacketReceived) -> None:
         self._received_bytes += fact.size
         heard = self._hearing.on_packet(step, fact, self.state, self._maintenance.search)
