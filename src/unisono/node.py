@@ -10,14 +10,17 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from unisono.clock import LamportClock
+from unisono.distances import DistanceTable
 from unisono.engine import (
     AppendLog,
     ChangeService,
     ChannelClosed,
     ChannelFailed,
     ChannelOpened,
+    Contribute,
     DatagramReceived,
     Deliver,
+    DistancesKnown,
     Effect,
     Entropy,
     EventsTaken,
@@ -49,6 +52,7 @@ from unisono.intergroup.hierarchy import control_number
 from unisono.intergroup.hierarchy import thresholds as thresholds
 from unisono.interleaving import Interleaving
 from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
+from unisono.seat import Seat
 from unisono.settings import Settings
 from unisono.site import Change, Site
 from unisono.trace.schema import GaugeRow, MembershipRow
@@ -81,7 +85,6 @@ class Node:
 
     __slots__ = (
         "_clock",
-        "_control",
         "_control_number",
         "_control_settings",
         "_daemon",
@@ -99,9 +102,11 @@ class Node:
         "_randomness",
         "_realm",
         "_seal",
+        "_seat",
         "_site",
         "_site_timeout",
         "_site_told",
+        "_told_table",
         "_waiting",
         "_with_site",
     )
@@ -129,7 +134,8 @@ class Node:
         self._clock = LamportClock(clock_drift_limit)
         self._control_settings = control
         self._control_number = control_number(realm)
-        self._control: ControlProcess | None = None
+        self._seat: Seat | None = None
+        self._told_table: DistanceTable | None = None
         self._phase = Phase.NEW
         self._process: ProcessId | None = None
         self._last_incarnation = 0
@@ -158,11 +164,11 @@ class Node:
     @property
     def control(self) -> ControlProcess | None:
         """The control process, where this node runs one and has come that far."""
-        return self._control
+        return None if self._seat is None else self._seat.control
 
     def deadline(self) -> int | None:
         deadlines = [due for engine in self._groups.values() if (due := engine.deadline()) is not None]
-        if self._control is not None and (due := self._control.deadline()) is not None:
+        if self._seat is not None and (due := self._seat.deadline()) is not None:
             deadlines.append(due)
         if self._site is not None and (due := self._site.deadline()) is not None:
             deadlines.append(due)
@@ -178,9 +184,9 @@ class Node:
                 if due is not None and due <= now:
                     effects += self._handle_in(name, fact, now, wall)
             if self._site is not None:
-                effects += self._handle_in_site(self._site, fact, now)
-            if self._control is not None and (due := self._control.deadline()) is not None and due <= now:
-                effects += self._control.handle(fact, now, wall)
+                effects += self._handle_in_site(self._site, fact, now, wall)
+            if self._seat is not None and (due := self._seat.deadline()) is not None and due <= now:
+                effects += self._seat.handle(fact, now, wall) + self._tell_distances(now, wall)
             return effects
         if isinstance(fact, Start):
             self._phase = Phase.READING
@@ -190,16 +196,16 @@ class Node:
         if isinstance(fact, Join | Leave | Send | EventsTaken | ChangeService | Recover | SendersAgreed):
             return self._on_command(fact, now, wall)
         if self._site is not None and isinstance(fact, _OF_CHANNELS):
-            return self._handle_in_site(self._site, fact, now)
+            return self._handle_in_site(self._site, fact, now, wall)
         return [Note("node: nobody here uses channels")]
 
     def _on_datagram(self, fact: DatagramReceived, now: int, wall: int) -> list[Effect]:
         packet = read_datagram(fact.data, self._seal)
         if isinstance(packet, Refusal):
             return [Note(packet)]
-        inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet, len(fact.data))
-        if packet.group == self._control_number and self._control is not None:
-            return self._control.handle(inside, now, wall)
+        inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet, fact.left, len(fact.data))
+        if packet.group == self._control_number and self._seat is not None:
+            return self._seat.handle(inside, now, wall)
         name = self._numbers.get(packet.group)
         if name is None:
             return [Note(Refusal.UNKNOWN_GROUP)]
@@ -237,13 +243,16 @@ class Node:
         self._numbers[group_number(self._realm, join.group)] = join.group
         if engine.across:
             self._domains.setdefault(engine.across, Interleaving()).add(join.group, engine)
-        return self._handle_in(join.group, join, now, wall)
+        effects = self._handle_in(join.group, join, now, wall)
+        if self._told_table is not None:
+            effects += self._handle_in(join.group, DistancesKnown(self._told_table), now, wall)
+        return effects
 
     def _handle_in(self, name: str, fact: Fact, now: int, wall: int) -> list[Effect]:
         """Let a group's engine handle a fact; of a group that was left, keep just what a return needs."""
         engine = self._groups[name]
         domain = engine.across
-        effects = engine.handle(fact, now, wall)
+        effects = self._pass_on(engine.handle(fact, now, wall), now)
         if domain:
             effects = self._interleave(domain, name, engine, effects)
         if engine.outside:
@@ -251,7 +260,27 @@ class Node:
             del self._groups[name], self._numbers[group_number(self._realm, name)]
         return effects
 
-    def _handle_in_site(self, site: Site, fact: Fact, now: int) -> list[Effect]:
+    def _pass_on(self, effects: list[Effect], now: int) -> list[Effect]:
+        """Hand to the control hierarchy what a group says to it."""
+        if not any(isinstance(effect, Contribute) for effect in effects):
+            return effects
+        passed: list[Effect] = []
+        for effect in effects:
+            if not isinstance(effect, Contribute):
+                passed.append(effect)
+            elif self._seat is not None:
+                passed += self._seat.say(effect.contribution, effect.urgent, now)
+        return passed
+
+    def _tell_distances(self, now: int, wall: int) -> list[Effect]:
+        """Let every group know when the control hierarchy knows something else of the way to others."""
+        if self._seat is None or self._seat.table == self._told_table:
+            return []
+        self._told_table = self._seat.table
+        known = DistancesKnown(self._told_table)
+        return [effect for name in list(self._groups) for effect in self._handle_in(name, known, now, wall)]
+
+    def _handle_in_site(self, site: Site, fact: Fact, now: int, wall: int) -> list[Effect]:
         """Let the site handle a fact; tell the application who speaks for this process when that has changed."""
         effects, changes = site.handle(fact, now)
         if changes & (Change.STANDING | Change.MEMBERS):
@@ -259,6 +288,8 @@ class Node:
             if changed != self._site_told:
                 self._site_told = changed
                 effects.append(Deliver(NO_GROUP, "", 0, (changed,)))
+        if changes and self._seat is not None:
+            effects += self._seat.on_site_changed(now, wall) + self._tell_distances(now, wall)
         return effects
 
     def _interleave(self, domain: str, name: str, engine: IntergroupEngine, effects: list[Effect]) -> list[Effect]:
@@ -300,12 +331,13 @@ class Node:
         effects += [Record(GaugeRow(kind="MARK", name=mark, value=1)) for mark in self._marks]
         if self._with_site:
             self._site = Site(self._process, self._randomness, self._site_timeout, self._daemon)
-            effects += self._handle_in_site(self._site, Start(), now)
         if self._control_settings is not None:
             self._seat = Seat(
                 self._realm, self._process, self._control_settings, self._randomness, self._seal, self._site
             )
             effects += self._seat.start(now, wall)
+        if self._site is not None:
+            effects += self._handle_in_site(self._site, Start(), now, wall)
         waiting, self._waiting = self._waiting, []
         for fact in waiting:
             effects += self.handle(fact, now, wall)

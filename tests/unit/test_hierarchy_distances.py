@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unisono.distances import DistanceTable
 from unisono.engine import Address
 from unisono.identity import ProcessId
-from unisono.distances import DistanceTable
-from unisono.wire.messages import Whereabouts
 from unisono.intergroup.hierarchy.estimates import Estimate, one_way
 from unisono.intergroup.hierarchy.peers import Peer
 from unisono.units import MICROSECOND, MILLISECOND, SECOND
 from unisono.wire.control_messages import WORD, find_pair, pack_distances, pack_pairs, short_id, unpack_distances
+from unisono.wire.messages import Whereabouts
 
 P, Q, CP, CQ = (ProcessId(name, 7) for name in ("p", "q", "cp", "cq"))
 

@@ -112,9 +112,7 @@ def batched_pairs(numbers: list[int]) -> list[tuple[int, int]]:
 
 control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
     hierarchy_messages(processes),
-    st.builds(
-        KeepAlive, sequences, timestamps, sequences, sequences, st.integers(0, 2), st.none() | whereabouts
-    ),
+    st.builds(KeepAlive, sequences, timestamps, sequences, sequences, st.integers(0, 2), st.none() | whereabouts),
     st.builds(ActivationRequest, processes, sequences, st.booleans(), st.booleans(), extensions),
     st.builds(ActivationGrant, processes, sequences, positive, positive, timestamps, positive, extensions),
     st.builds(Report, st.lists(st.builds(ReportEntry, processes, sequences, sequences), max_size=4).map(tuple)),

@@ -1,8 +1,8 @@
 """Reports that came together: what coordinators say for many receivers at once (000 3.5).
 
-A sum counts only when it is of exactly those receivers that the source counts, each once: their number and the exclusive
-or of their marks say so. While a receiver moves between coordinators, or its word is lost, the sum does not match and
-nothing becomes stable (E7).
+A sum counts only when it is of exactly those receivers that the source counts, each once: their number and the
+exclusive or of their marks say so. While a receiver moves between coordinators, or its word is lost, the sum does not
+match and nothing becomes stable (E7).
 """
 
 from __future__ import annotations

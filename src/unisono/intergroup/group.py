@@ -228,6 +228,9 @@ class IntergroupEngine:
 
     def _on_packet(self, step: Step, fact: PacketReceived) -> None:
         packet = fact.packet
+        if isinstance(packet, ControlPacket) and any(isinstance(message, Gathered) for message in packet.messages):
+            self._on_gathered(step, packet)
+            return
         ignore = self._why_ignore(step, packet.source)
         if ignore is not None:
             step.note(ignore)
@@ -280,9 +283,7 @@ class IntergroupEngine:
             step.note(refused)
         source = packet.source
         for message in packet.messages:
-            if isinstance(message, Gathered):
-                self._speaking.on_gathered(step, message)
-            elif isinstance(message, HierarchyMessage):
+            if isinstance(message, HierarchyMessage):
                 step.note(Reason.NOT_OURS)
             elif isinstance(message, KeepAlive):
                 self._context.locate(source, message.whereabouts)
@@ -307,6 +308,15 @@ class IntergroupEngine:
                 self._receiving.following.on_activation_grant(step, source, address, message)
             elif isinstance(message, LeftBehindNotice):
                 self._receiving.following.on_left_behind(step, source, message)
+
+    def _on_gathered(self, step: Step, packet: ControlPacket) -> None:
+        """A coordinator speaks for some receivers; it need not be in this group, and may be this process itself."""
+        if self._phase is Phase.OUTSIDE:
+            step.note(Reason.NOT_MEMBER)
+            return
+        for message in packet.messages:
+            if isinstance(message, Gathered):
+                self._speaking.on_gathered(step, message)
 
     def _on_repair_request(self, step: Step, asker: ProcessId, address: Address, message: RepairRequest) -> None:
         """Somebody lacks something of a source: of this process, or of one whose messages it holds or lacks as well."""

@@ -17,6 +17,8 @@ from unisono.engine import (
     Address,
     AppendLog,
     CloseChannel,
+    Contribute,
+    DatagramReceived,
     Deliver,
     Effect,
     Engine,
@@ -170,7 +172,10 @@ class Driver:
 
     def _carry_out(self, effect: Effect, now: int) -> None:
         if isinstance(effect, SendDatagram):
-            self._leaving.append(effect)
+            if effect.to == self._transport.address:  # to itself: no way round over the network
+                self._facts.append(DatagramReceived(effect.to, effect.to, 0, now, 0, effect.data))
+            else:
+                self._leaving.append(effect)
         elif isinstance(effect, Deliver):
             if self._tracer is not None:
                 self._tracer.observe(effect, now)
@@ -189,6 +194,7 @@ class Driver:
         elif isinstance(effect, SendFrame | OpenChannel | CloseChannel):
             self._leaving.append(effect)
         else:
+            assert not isinstance(effect, Contribute), "a node keeps these to itself"
             self._channels.carry_out(effect)
 
     def _join(self, address: Address) -> None:

@@ -13,6 +13,7 @@ from unisono.engine import (
     Address,
     AppendLog,
     CloseChannel,
+    Contribute,
     DatagramReceived,
     Deliver,
     Effect,
@@ -253,6 +254,7 @@ class Machine:
         elif isinstance(effect, AppendLog | SyncLog | ReadLog):
             world.give_later(self, world.now + STORAGE_DELAY, self._store(effect))
         else:
+            assert not isinstance(effect, Contribute), "a node keeps these to itself"
             world.channel_effect(self, effect)
 
     def _hand_over(self, effect: Deliver) -> None:

@@ -5,7 +5,7 @@ Nothing that comes can raise: what does not fit is a counted reason.
 
 from __future__ import annotations
 
-from unisono.engine import PacketReceived
+from unisono.engine import PacketReceived, hops_of
 from unisono.identity import ProcessId
 from unisono.intergroup.hierarchy.aggregation import CUT, Gathering
 from unisono.intergroup.hierarchy.context import Context
@@ -118,7 +118,7 @@ class Hearing:
             step.note(Reason.NO_ROOM)
             return
         arrived = self._arrived(step, fact)
-        peer.hear(message.timestamp, arrived, step.now, fact.source, fact.hops, message.interval)
+        peer.hear(message.timestamp, arrived, step.now, fact.source, hops_of(fact, message.ttl), message.interval)
         self._measure(step, peer.distance, message.pairs, arrived)
         self._context.local_pace.saw(fact.size)
 
@@ -139,7 +139,14 @@ class Hearing:
             heard.new_child = True
             self._gathering.keep(children)
         arrived = self._arrived(step, fact)
-        peer.hear(message.timestamp, arrived, step.now, fact.source, fact.hops or message.ttl, message.interval)
+        peer.hear(
+            message.timestamp,
+            arrived,
+            step.now,
+            fact.source,
+            hops_of(fact, message.ttl) or message.ttl,
+            message.interval,
+        )
         self._measure(step, peer.distance, message.pairs, arrived)
         self._context.local_pace.saw(fact.size)
 
@@ -149,7 +156,7 @@ class Hearing:
             step.note(Reason.NOT_MY_COORDINATOR)
             return
         arrived = self._arrived(step, fact)
-        news = home.hear(message, arrived, step.now, fact.source, fact.hops or home.peer.hops)
+        news = home.hear(message, arrived, step.now, fact.source, hops_of(fact, message.ttl) or home.peer.hops)
         heard.new_coordinator |= news
         if self._measure(step, home.peer.distance, message.pairs, arrived):
             home.confirmed = True
@@ -167,7 +174,14 @@ class Hearing:
             step.note(Reason.NO_ROOM)
             return
         arrived = self._arrived(step, fact)
-        peer.hear(message.timestamp, arrived, step.now, fact.source, fact.hops or message.ttl, message.interval)
+        peer.hear(
+            message.timestamp,
+            arrived,
+            step.now,
+            fact.source,
+            hops_of(fact, message.ttl) or message.ttl,
+            message.interval,
+        )
         peer.local_count = message.local_count
         self._measure(step, peer.distance, message.pairs, arrived)
         self._context.global_pace.saw(fact.size)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from unisono.distances import DistanceTable
 from unisono.identity import ProcessId
 from unisono.intergroup.hierarchy.determination import Surroundings
-from unisono.distances import DistanceTable
-from unisono.wire.control_messages import short_id
-from unisono.wire.messages import Whereabouts
 from unisono.intergroup.hierarchy.home import Home
 from unisono.intergroup.hierarchy.peers import PeerTable
 from unisono.units import MICROSECOND
+from unisono.wire.control_messages import short_id
+from unisono.wire.messages import Whereabouts
 
 CHILDREN_LIMIT = 512
 SIBLINGS_LIMIT = 512

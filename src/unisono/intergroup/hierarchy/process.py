@@ -6,12 +6,11 @@ should change, `voice` says what is said.
 
 from __future__ import annotations
 
+from unisono.distances import DistanceTable
 from unisono.engine import Effect, Fact, PacketReceived, Randomness, Start
 from unisono.identity import ProcessId
 from unisono.intergroup.hierarchy.aggregation import CUT, Gathering
 from unisono.intergroup.hierarchy.context import Context
-from unisono.distances import DistanceTable
-from unisono.wire.messages import Whereabouts
 from unisono.intergroup.hierarchy.hearing import Hearing
 from unisono.intergroup.hierarchy.maintenance import Maintenance
 from unisono.intergroup.hierarchy.neighbourhood import Neighbourhood
@@ -25,6 +24,7 @@ from unisono.settings import Settings
 from unisono.trace.schema import GaugeRow
 from unisono.units import SECOND
 from unisono.wire.control_messages import Contribution
+from unisono.wire.messages import Whereabouts
 
 WATCH = SECOND
 """How often faults are looked for and the place in the hierarchy is thought over."""
