@@ -901,9 +901,9 @@ def lossy(requests: int, repairs: int, losses: int = 50, time: float = 6, fault:
 
 def test_l8_a_loss_is_asked_for_and_repaired_about_once() -> None:
     assert lossy(3, 3) == []
-    text = "There were 200 requests for 50 losses in the second half of the run."
+    text = "There were 200 requests for 50 ranges in the second half of the run."
     assert lossy(4, 3) == [Violation("L8", "market", "", 0, 0, None, text)]
-    text = "There were 200 repairs for 50 losses in the second half of the run."
+    text = "There were 200 repairs for 50 ranges in the second half of the run."
     assert lossy(3, 4) == [Violation("L8", "market", "", 0, 0, None, text)]
 
 

@@ -262,44 +262,34 @@ def late_repairs(tables: Tables) -> DataFrame:
     return rows.where("kind <> 'SEND'").join(F.broadcast(spans), ["run", "group"]).where("moment > middle")
 
 
-def losses(repairs: DataFrame) -> DataFrame:
-    """Per group: requests, repairs, and losses, which are the ranges asked for with those that overlap as one."""
-    in_order = Window.partitionBy(*_SENDER).orderBy("first", "last")
+def ranges(repairs: DataFrame) -> DataFrame:
+    """Per group and kind of row (RTR, RTX): the rows, and their ranges, those that overlap taken as one."""
+    in_order = Window.partitionBy(*_SENDER, "kind").orderBy("first", "last")
     reached = F.max("last").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
-    asked = (
-        repairs.where("kind = 'RTR'")
-        .select("run", "group", (reached.isNull() | (F.col("first") > reached)).alias("new"))
-        .groupBy("run", "group")
-        .agg(F.count(F.lit(1)).alias("requests"), F.count(F.when(F.col("new"), 1)).alias("losses"))
-    )
-    repaired = repairs.where("kind = 'RTX'").groupBy("run", "group").agg(F.count(F.lit(1)).alias("repairs"))
-    nothing = F.lit(0)
-    return asked.join(repaired, ["run", "group"], "full").select(
-        "run", "group", *(F.coalesce(name, nothing).alias(name) for name in ("losses", "requests", "repairs"))
+    return (
+        repairs.where("kind in ('RTR', 'RTX')")
+        .select("run", "group", "kind", (reached.isNull() | (F.col("first") > reached)).alias("new"))
+        .groupBy("run", "group", "kind")
+        .agg(F.count(F.lit(1)).alias("rows"), F.count(F.when(F.col("new"), 1)).alias("ranges"))
     )
 
 
 def repair_efficiency(trace: Projections) -> DataFrame:
     """L8."""
     disturbed = trace.tables.fault.where("kind = 'FAULT' and fault not in ('load', 'heal')").select("run").distinct()
-    words = F.explode(
-        F.array(*(F.struct(F.lit(name).alias("word"), F.col(name).alias("rows")) for name in ("requests", "repairs")))
-    )
     found = (
-        losses(late_repairs(trace.tables))
-        .where(F.col("losses") >= LEAST_LOSSES)
+        ranges(late_repairs(trace.tables))
+        .where((F.col("ranges") >= LEAST_LOSSES) & (F.col("rows") > REPAIR_LIMIT * F.col("ranges")))
         .join(disturbed, "run", "left_anti")
-        .select("run", "group", "losses", words.alias("counted"))
-        .where(F.col("counted.rows") > REPAIR_LIMIT * F.col("losses"))
         .select(
             "run",
             "group",
             F.lit("").alias("process"),
             F.lit(0).cast("bigint").alias("incarnation"),
             F.lit(0).cast("bigint").alias("position"),
-            "losses",
-            "counted",
+            "rows",
+            "kind",
+            "ranges",
         )
     )
-    text = F.format_string("%d %s for %d losses", "counted.rows", "counted.word", "losses")
-    return violations("L8", found, text)
+    return violations("L8", found, F.format_string("%d %s for %d ranges", "rows", "kind", "ranges"))

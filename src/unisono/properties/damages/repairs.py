@@ -184,10 +184,11 @@ def _storm(rows: Rows, random: Random, requests: int, repairs: int) -> Rows | No
     whose: dict[str, Any] = {"source": sent.process, "source_incarnation": sent.incarnation}
     here: dict[str, Any] = {"run": end.run, "group": sent.group, "process": end.process, "incarnation": end.incarnation}
     when: dict[str, Any] = {"at": end.at, "host": end.host, "truth": end.truth, "service": "UU"}
+    above = max((row.last for row in rows if isinstance(row, RepairRow)), default=0) + 2
     added: Rows = [
         RepairRow(kind=kind, first=first, last=first, **whose, **here, **when)
         for kind, count in (("RTR", requests), ("RTX", repairs))
-        for first in range(2, 2 * LEAST_LOSSES + 2, 2)
+        for first in range(above, above + 2 * LEAST_LOSSES, 2)
         for _ in range(count)
     ]
     return [*rows[:index], *added, *rows[index:]]
