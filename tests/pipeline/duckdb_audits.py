@@ -351,8 +351,8 @@ counted as (
         a.moment, clock(a.truth, a.host) as clock, arg_max({{'kind': g.kind, 'position': g.position,
             'sequence': coalesce(g.sequence, -1)}}, g.position) as granted
     from asked a join moves g on g.run = a.run and g."group" = a."group" and g.process = a.source
-        and g.incarnation = a.source_incarnation and g.peer = a.process and g.peer_incarnation = a.incarnation
-        and g.kind in ('GRANT', 'SUSPECT') and g.moment <= a.moment
+        and g.incarnation = a.source_incarnation and g.moment <= a.moment and (g.kind = 'LEAVE'
+            or (g.kind in ('GRANT', 'SUSPECT') and g.peer = a.process and g.peer_incarnation = a.incarnation))
         and clock(g.truth, g.host) = clock(a.truth, a.host)
     where a.view_stretch is distinct from a.stretch or len(list_filter(a.view_start,
         lambda item: item.source = a.source and item.incarnation = a.source_incarnation)) > 0

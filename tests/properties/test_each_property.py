@@ -820,6 +820,9 @@ def test_d8_who_was_left_behind_or_follows_no_more_may_ask() -> None:
     assert asking(suspected, 3, 15, 25) == []
     suspected.membership(3, "alice", "GRANT", "market", sequence=30, **peer)
     assert asking(suspected, 4, 15, 25) == []
+    returned = granted()
+    returned.membership(2.5, "alice", "LEAVE", "market")
+    assert asking(returned, 3, 15, 25) == []
     elsewhere = granted()
     elsewhere.view(2.5, "bob", "b2")
     assert asking(elsewhere, 3, 15, 25) == []

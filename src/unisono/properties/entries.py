@@ -74,12 +74,12 @@ _ALL = (
         name="release safety",
         statement=(
             "No receiver that counts asks for what was released. A receiver counts at a source from a GRANT on (by "
-            "global time, or on one host), for sequences from the one that the GRANT gives, until a SUSPECT of the "
-            "source, and not while the view of its stretch is without the source. An RTR breaks this if it asks for "
-            "such a sequence that a GC of the source covers, where the GC comes after the GRANT at the source and is "
-            "earlier than the RTR. A request from before the release, of one that was left behind and does not know "
-            "it yet, or from before its activation point is no violation, and times that do not compare are not "
-            "judged."
+            "global time, or on one host), for sequences from the one that the GRANT gives, until a SUSPECT or a "
+            "LEAVE of the source, and not while the view of its stretch is without the source. An RTR breaks this if "
+            "it asks for such a sequence that a GC of the source covers, where the GC comes after the GRANT at the "
+            "source and is earlier than the RTR. A request from before the release, of one that was left behind and "
+            "does not know it yet, or from before its activation point is no violation, and times that do not compare"
+            " are not judged."
         ),
         report="somebody who counts asked for what was released",
         oracle=oracles.release_safety,

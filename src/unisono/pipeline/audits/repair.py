@@ -17,6 +17,7 @@ from unisono.properties.promises import (
 )
 
 _SENDER = ("run", "group", *SOURCE)
+_LEFT = (*_SENDER, "clock")
 _PEER = ("peer", "peer_incarnation")
 _OWN = "source = process and source_incarnation = incarnation"
 
@@ -105,6 +106,16 @@ def asked_while_counted(tables: Tables) -> DataFrame:
         moment().alias("granted_at"),
         _clock().alias("clock"),
     )
+    left = tables.membership.where("kind = 'LEAVE'").select(
+        "run",
+        "group",
+        F.col("process").alias("source"),
+        F.col("incarnation").alias("source_incarnation"),
+        F.col("position").alias("left_position"),
+        moment().alias("left_at"),
+        _clock().alias("clock"),
+    )
+    gone = [F.col("left_position") > F.col("grant_position"), F.col("left_at") <= F.col("moment")]
     kept = [name for name in following.columns if name not in counted.columns]
     key = [name for name in following.columns if name in counted.columns]
     return (
@@ -114,6 +125,10 @@ def asked_while_counted(tables: Tables) -> DataFrame:
         .agg(F.max("grant").alias("grant"))
         .select(*key, *kept, "grant.*")
         .where("sequence is not null")
+        .alias("asked")
+        .join(
+            left.alias("left"), [F.col(f"asked.{name}") == F.col(f"left.{name}") for name in _LEFT] + gone, "left_anti"
+        )
     )
 
 

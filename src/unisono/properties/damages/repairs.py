@@ -31,6 +31,8 @@ def released_too_early(rows: Rows, random: Random) -> Rows | None:
         ]
         if not counted or counted[-1].kind != "GRANT" or (counted[-1].sequence or 0) > asked.last:
             continue
+        if any(row.kind == "LEAVE" and row.position > counted[-1].position for row in theirs):
+            continue
         if moment(theirs[-1]) < moment(asked):
             candidates.append((index, theirs[-1]))
     found = one_of(random, candidates)
@@ -54,6 +56,8 @@ def asked_after_release(rows: Rows, random: Random) -> Rows | None:
             views[row.group, row.process, row.incarnation] = row
         elif row.kind == "END":
             ends[_life(row)] = index
+        elif row.kind == "LEAVE":
+            counted = {key: one for key, one in counted.items() if key[:3] != (row.group, *_life(row))}
         elif isinstance(row, MembershipRow) and row.kind in ("GRANT", "SUSPECT"):
             counted[row.group, *_life(row), row.peer or "", row.peer_incarnation or 0] = (index, row)
     candidates: list[tuple[RepairRow, int, ViewRow]] = []

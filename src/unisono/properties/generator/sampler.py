@@ -159,7 +159,7 @@ class Sampler(Run):
             same = self.random.random() < 0.5
             across = source.life.across if self.random.random() < 0.8 else None
             source.come_back(*((source.service, source.wants) if same else self.choose_part(across)), across)
-            source.counted = {member for member in source.counted if member.active}
+            source.counted = set()
             self.join(source)
 
     def part_after_the_last(self, member: Member, source: Member) -> None:

@@ -81,8 +81,14 @@ class ReleaseSafety(Monitor):
             "GC": self.on_release,
             "GRANT": self.on_grant,
             "SUSPECT": self.on_grant,
+            "LEAVE": self.on_leave,
             "VIEW": self.on_view,
         }
+
+    def on_leave(self, row: MembershipRow) -> None:
+        """A source that leaves counts nobody any more."""
+        for grants in self.counted.get((row.group, row.process, row.incarnation), {}).values():
+            grants.append(Counting(moment(row), clock_of(row), row.position, None))
 
     def on_view(self, row: ViewRow) -> None:
         sources = frozenset((start.source, start.incarnation) for start in row.start)

@@ -38,12 +38,12 @@ def release_safety(rows: Sequence[AnyRow]) -> list[Violation]:
         theirs = [row for row in rows if row.group == asked.group and (row.process, row.incarnation) == source]
         counted = [
             row
-            for row in of(theirs, MembershipRow, "GRANT", "SUSPECT")
-            if (row.peer, row.peer_incarnation) == (asked.process, asked.incarnation)
+            for row in of(theirs, MembershipRow, "GRANT", "SUSPECT", "LEAVE")
+            if (row.kind == "LEAVE" or (row.peer, row.peer_incarnation) == (asked.process, asked.incarnation))
             and comparable(row, asked)
             and moment(row) <= moment(asked)
         ]
-        if not counted or counted[-1].kind == "SUSPECT" or counted[-1].sequence is None:
+        if not counted or counted[-1].kind != "GRANT" or counted[-1].sequence is None:
             continue
         grant = counted[-1]
         released = [
