@@ -351,8 +351,8 @@ counted as (
         a.moment, clock(a.truth, a.host) as clock, arg_max({{'kind': g.kind, 'position': g.position,
             'sequence': coalesce(g.sequence, -1)}}, g.position) as granted
     from asked a join moves g on g.run = a.run and g."group" = a."group" and g.process = a.source
-        and g.incarnation = a.source_incarnation and g.peer = a.process and g.peer_incarnation = a.incarnation
-        and g.kind in ('GRANT', 'SUSPECT') and g.moment <= a.moment
+        and g.incarnation = a.source_incarnation and g.moment <= a.moment and (g.kind = 'LEAVE'
+            or (g.kind in ('GRANT', 'SUSPECT') and g.peer = a.process and g.peer_incarnation = a.incarnation))
         and clock(g.truth, g.host) = clock(a.truth, a.host)
     where a.view_stretch is distinct from a.stretch or len(list_filter(a.view_start,
         lambda item: item.source = a.source and item.incarnation = a.source_incarnation)) > 0
@@ -436,19 +436,18 @@ late as (
     where t.kind <> 'SEND' and not exists (
         from fault f where f.run = t.run and f.kind = 'FAULT' and f.fault not in ('load', 'heal'))
 ),
-begun as (  -- a loss begins with a range that overlaps none with a lower first, or a lower last of the same first
-    select distinct l.run, l."group", l.source, l.source_incarnation, l.first from late l
-    where l.kind = 'RTR' and not exists (
-        from late e where e.kind = 'RTR' and e.run = l.run and e."group" = l."group" and e.source = l.source
+begun as (  -- a range begins where none with a lower first reaches
+    select distinct l.run, l."group", l.kind, l.source, l.source_incarnation, l.first from late l
+    where not exists (
+        from late e where e.kind = l.kind and e.run = l.run and e."group" = l."group" and e.source = l.source
             and e.source_incarnation = l.source_incarnation and e.first < l.first and e.last >= l.first)
 ),
 counts as (
-    select l.run, l."group", (select count(*) from begun b where b.run = l.run and b."group" = l."group") as losses,
-        count(*) filter (l.kind = 'RTR') as asked, count(*) filter (l.kind = 'RTX') as repaired
-    from late l group by l.run, l."group"
+    select l.run, l."group", l.kind, count(*) as rows, (
+        select count(*) from begun b where b.run = l.run and b."group" = l."group" and b.kind = l.kind) as ranges
+    from late l group by l.run, l."group", l.kind
 )
-select run, 'L8', "group", '', 0, 0, null from counts where losses >= 50 and asked > 3 * losses
-union all select run, 'L8', "group", '', 0, 0, null from counts where losses >= 50 and repaired > 3 * losses
+select run, 'L8', "group", '', 0, 0, null from counts where ranges >= 50 and rows > 3 * ranges
 """
 
 L6 = """

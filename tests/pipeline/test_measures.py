@@ -73,6 +73,7 @@ def test_measures(spark: SparkSession, tmp_path: Path) -> None:
             ("RTR", 2, 2),
             ("RTR", 7, 7),
             ("RTX", 1, 4),
+            ("RTX", 5, 6),
             ("GC", 1, 1),
         )
     ]
@@ -95,7 +96,7 @@ def test_measures(spark: SparkSession, tmp_path: Path) -> None:
         Traffic("on there", None, None, 100),
         Traffic("r", 7, 900, 1000),
     ]
-    assert [one for one in measures.repairs if one.run == "r"] == [Repairs("r", "g", 10, 4, 1, 0.1, 2, 2.0, 0.5)]
+    assert [one for one in measures.repairs if one.run == "r"] == [Repairs("r", "g", 10, 4, 2, 0.2, 2, 2.0, 2, 1.0)]
     assert what_is_missing(measures) == [
         'packets need GAUGE rows named "datagrams sent"',
         'bytes need GAUGE rows named "datagram bytes sent"',

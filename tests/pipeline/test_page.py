@@ -90,7 +90,8 @@ def test_a_page_has_a_verdict_for_each_property_and_a_lane_for_each_life(rows: l
     assert "Latency to the last member" in page
     assert "p99 " in page
     assert "repairs a message" in page
-    assert "repairs a loss" in page
+    assert re.search(r"losses were asked for, \d+\.\d\d times each", page)
+    assert re.search(r"ranges were repaired, \d+\.\d\d times each", page)
 
 
 def test_a_page_loads_nothing(rows: list[AnyRow]) -> None:

@@ -820,6 +820,9 @@ def test_d8_who_was_left_behind_or_follows_no_more_may_ask() -> None:
     assert asking(suspected, 3, 15, 25) == []
     suspected.membership(3, "alice", "GRANT", "market", sequence=30, **peer)
     assert asking(suspected, 4, 15, 25) == []
+    returned = granted()
+    returned.membership(2.5, "alice", "LEAVE", "market")
+    assert asking(returned, 3, 15, 25) == []
     elsewhere = granted()
     elsewhere.view(2.5, "bob", "b2")
     assert asking(elsewhere, 3, 15, 25) == []
@@ -901,9 +904,9 @@ def lossy(requests: int, repairs: int, losses: int = 50, time: float = 6, fault:
 
 def test_l8_a_loss_is_asked_for_and_repaired_about_once() -> None:
     assert lossy(3, 3) == []
-    text = "There were 200 requests for 50 losses in the second half of the run."
+    text = "There were 200 requests for 50 ranges in the second half of the run."
     assert lossy(4, 3) == [Violation("L8", "market", "", 0, 0, None, text)]
-    text = "There were 200 repairs for 50 losses in the second half of the run."
+    text = "There were 200 repairs for 50 ranges in the second half of the run."
     assert lossy(3, 4) == [Violation("L8", "market", "", 0, 0, None, text)]
 
 

@@ -14,7 +14,7 @@ from tests.unit.trace_samples import sample_rows
 from unisono.errors import TraceError
 from unisono.trace import run_directory
 from unisono.trace.run_directory import Form, canonical_json, is_run_directory, read_run, write_run
-from unisono.trace.schema import FAMILIES, AnyRow
+from unisono.trace.schema import FAMILIES, SCHEMA_VERSION, AnyRow
 
 FORMS: list[Form] = ["parquet", "spool"]
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def test_the_form_follows_what_is_installed(tmp_path: Path, monkeypatch: pytest.
 def test_what_stands_beside_the_trace(tmp_path: Path) -> None:
     write(tmp_path / "deep" / "run", "spool")
     files = contents(tmp_path / "deep" / "run")
-    assert files["COMPLETE"] == b"1\n"
+    assert files["COMPLETE"] == f"{SCHEMA_VERSION}\n".encode()
     assert files["scenario.toml"] == b'name = "x"\n'
     assert files["summary.json"].decode() == canonical_json({"verdict": "held", "counts": {"a": 1, "b": 2}})
 

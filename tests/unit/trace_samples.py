@@ -102,7 +102,8 @@ def sample_rows(count: int = 3) -> list[AnyRow]:
         start=[],
         transitional=[Start("a", 1, 2, 3)],
     )
-    last: list[AnyRow] = [repair, gauge, view]
+    join = MembershipRow(kind="JOIN", group="g", reason="all", across="everything")
+    last: list[AnyRow] = [repair, gauge, view, join]
     for position, row in enumerate(last, at):
         row.process, row.incarnation, row.position, row.truth = "a", LARGEST, position, at + 1
     return rows + last

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.projections import sends
-from unisono.pipeline.audits.repair import losses
+from unisono.pipeline.audits.repair import ranges
 from unisono.pipeline.columns import MEMBER, MESSAGE, clock, moment
 from unisono.pipeline.tables import Tables
 
@@ -33,7 +33,8 @@ REPAIRS = (
     "repairs_per_message",
     "losses",
     "requests_per_loss",
-    "repairs_per_loss",
+    "repaired_ranges",
+    "repairs_per_range",
 )
 
 _SECOND = 1_000_000_000
@@ -76,7 +77,8 @@ class Traffic(Struct, frozen=True):
 class Repairs(Struct, frozen=True):
     """How many requests for repair, and repairs, there were for the messages of a group, and for each loss.
 
-    A loss is a range of sequences of one source that was asked for; ranges that overlap are one loss.
+    A loss is a range of sequences of one source that was asked for; ranges that overlap are one loss. What was repaired
+    has ranges of its own, since one loss may be many datagrams.
     """
 
     run: str
@@ -87,7 +89,8 @@ class Repairs(Struct, frozen=True):
     repairs_per_message: float
     losses: int
     requests_per_loss: float | None
-    repairs_per_loss: float | None
+    repaired_ranges: int
+    repairs_per_range: float | None
 
 
 class Measures(Struct, frozen=True):
@@ -219,12 +222,18 @@ def traffic(tables: Tables) -> DataFrame:
 def repairs(tables: Tables) -> DataFrame:
     """Rows of requests and repairs for each message sent, and for each loss; a row may ask for a range."""
     messages = tables.send.where("kind = 'SEND'").groupBy("run", "group").agg(F.count(F.lit(1)).alias("messages"))
-    counted = losses(tables.repair)
+    asked, repaired = F.col("kind") == "RTR", F.col("kind") == "RTX"
+    counted = (
+        ranges(tables.repair)
+        .groupBy("run", "group")
+        .agg(
+            F.sum(F.when(asked, F.col("rows"))).alias("requests"),
+            F.sum(F.when(repaired, F.col("rows"))).alias("repairs"),
+            F.sum(F.when(asked, F.col("ranges"))).alias("losses"),
+            F.sum(F.when(repaired, F.col("ranges"))).alias("repaired_ranges"),
+        )
+    )
     nothing = F.lit(0)
-
-    def per_loss(name: str) -> Column:
-        return F.when(F.col("losses") > 0, F.col(name) / F.col("losses")).alias(f"{name}_per_loss")
-
     return (
         messages.join(counted, ["run", "group"], "left")
         .select(
@@ -235,8 +244,9 @@ def repairs(tables: Tables) -> DataFrame:
             F.coalesce("repairs", nothing).alias("repairs"),
             (F.coalesce("repairs", nothing) / F.col("messages")).alias("repairs_per_message"),
             F.coalesce("losses", nothing).alias("losses"),
-            per_loss("requests"),
-            per_loss("repairs"),
+            (F.col("requests") / F.col("losses")).alias("requests_per_loss"),
+            F.coalesce("repaired_ranges", nothing).alias("repaired_ranges"),
+            (F.col("repairs") / F.col("repaired_ranges")).alias("repairs_per_range"),
         )
         .orderBy("run", "group")
         .select(*REPAIRS)

@@ -100,6 +100,7 @@ class GroupStory(Struct, frozen=True):
     asked: int
     repaired: int
     lost: int
+    repaired_ranges: int
 
     def percentile(self, percent: int) -> int:
         """The latency of some message, exact: the nearest rank."""
@@ -198,14 +199,15 @@ def _group(name: str, rows: Sequence[AnyRow], when: Callable[[AnyRow], int], dur
         delivered_bytes=sum(row.size for row in deliveries),
         asked=len(asked),
         repaired=sum(row.kind == "RTX" for row in repairs),
-        lost=_losses(asked),
+        lost=_ranges(asked),
+        repaired_ranges=_ranges([row for row in repairs if row.kind == "RTX"]),
     )
 
 
-def _losses(asked: Sequence[RepairRow]) -> int:
-    """How many ranges were asked for, those that overlap taken as one."""
+def _ranges(rows: Sequence[RepairRow]) -> int:
+    """How many ranges of sequences there are, those that overlap taken as one."""
     count, source, until = 0, ("", 0), 0
-    for row in sorted(asked, key=lambda row: (row.source, row.source_incarnation, row.first)):
+    for row in sorted(rows, key=lambda row: (row.source, row.source_incarnation, row.first)):
         if count and source == (row.source, row.source_incarnation) and row.first <= until:
             until = max(until, row.last)
         else:

@@ -74,12 +74,12 @@ _ALL = (
         name="release safety",
         statement=(
             "No receiver that counts asks for what was released. A receiver counts at a source from a GRANT on (by "
-            "global time, or on one host), for sequences from the one that the GRANT gives, until a SUSPECT of the "
-            "source, and not while the view of its stretch is without the source. An RTR breaks this if it asks for "
-            "such a sequence that a GC of the source covers, where the GC comes after the GRANT at the source and is "
-            "earlier than the RTR. A request from before the release, of one that was left behind and does not know "
-            "it yet, or from before its activation point is no violation, and times that do not compare are not "
-            "judged."
+            "global time, or on one host), for sequences from the one that the GRANT gives, until a SUSPECT or a "
+            "LEAVE of the source, and not while the view of its stretch is without the source. An RTR breaks this if "
+            "it asks for such a sequence that a GC of the source covers, where the GC comes after the GRANT at the "
+            "source and is earlier than the RTR. A request from before the release, of one that was left behind and "
+            "does not know it yet, or from before its activation point is no violation, and times that do not compare"
+            " are not judged."
         ),
         report="somebody who counts asked for what was released",
         oracle=oracles.release_safety,
@@ -272,11 +272,11 @@ _ALL = (
         id="L8",
         name="repair efficiency",
         statement=(
-            "In a run without a FAULT other than `load` and `heal`, take the RTRs and RTXs of a group later than the "
-            "middle between its first and its last SEND. A loss is a range of sequences of one source after RTRs that"
-            " share a sequence are merged. Where there are at least 50 losses, there are at most 3 RTRs and at most 3"
-            " RTXs for each on average. A group whose SENDs, RTRs and RTXs are not all told by one clock is not "
-            "judged."
+            "In a run without a FAULT other than `load` and `heal`, take the RTRs of a group later than the middle "
+            "between its first and its last SEND. A loss is a range of sequences of one source, where RTRs that share"
+            " a sequence are one. With at least 50 losses there are at most 3 RTRs for each on average. The same "
+            "holds for the RTXs and the ranges that they repair, which are counted by themselves, since one loss may "
+            "be many datagrams. A group whose SENDs, RTRs and RTXs are not all told by one clock is not judged."
         ),
         report="losses were asked for, or repaired, too often",
         oracle=oracles.repair_efficiency,

@@ -20,10 +20,10 @@ STALL_LIMIT_NANOSECONDS = 10_000_000_000
 """L6 allows this long without progress, and L4 counts who left longer ago than this as gone."""
 
 LEAST_LOSSES = 50
-"""L8 judges a group where so many losses, or more, were asked for."""
+"""L8 judges a group where so many losses, or more, were asked for; so too for ranges that were repaired."""
 
 REPAIR_LIMIT = 3
-"""L8 allows so many requests, and so many repairs, for each loss on average."""
+"""L8 allows so many requests for each loss, and so many repairs of each range, on average."""
 
 CLOCK_HELD = "clock-held"
 """The mark of a process that heard a timestamp too far ahead to be followed (O3)."""

@@ -17,6 +17,7 @@ from unisono.properties.promises import (
 )
 
 _SENDER = ("run", "group", *SOURCE)
+_LEFT = (*_SENDER, "clock")
 _PEER = ("peer", "peer_incarnation")
 _OWN = "source = process and source_incarnation = incarnation"
 
@@ -105,6 +106,16 @@ def asked_while_counted(tables: Tables) -> DataFrame:
         moment().alias("granted_at"),
         _clock().alias("clock"),
     )
+    left = tables.membership.where("kind = 'LEAVE'").select(
+        "run",
+        "group",
+        F.col("process").alias("source"),
+        F.col("incarnation").alias("source_incarnation"),
+        F.col("position").alias("left_position"),
+        moment().alias("left_at"),
+        _clock().alias("clock"),
+    )
+    gone = [F.col("left_position") > F.col("grant_position"), F.col("left_at") <= F.col("moment")]
     kept = [name for name in following.columns if name not in counted.columns]
     key = [name for name in following.columns if name in counted.columns]
     return (
@@ -114,6 +125,10 @@ def asked_while_counted(tables: Tables) -> DataFrame:
         .agg(F.max("grant").alias("grant"))
         .select(*key, *kept, "grant.*")
         .where("sequence is not null")
+        .alias("asked")
+        .join(
+            left.alias("left"), [F.col(f"asked.{name}") == F.col(f"left.{name}") for name in _LEFT] + gone, "left_anti"
+        )
     )
 
 
@@ -262,44 +277,34 @@ def late_repairs(tables: Tables) -> DataFrame:
     return rows.where("kind <> 'SEND'").join(F.broadcast(spans), ["run", "group"]).where("moment > middle")
 
 
-def losses(repairs: DataFrame) -> DataFrame:
-    """Per group: requests, repairs, and losses, which are the ranges asked for with those that overlap as one."""
-    in_order = Window.partitionBy(*_SENDER).orderBy("first", "last")
+def ranges(repairs: DataFrame) -> DataFrame:
+    """Per group and kind of row (RTR, RTX): the rows, and their ranges, those that overlap taken as one."""
+    in_order = Window.partitionBy(*_SENDER, "kind").orderBy("first", "last")
     reached = F.max("last").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
-    asked = (
-        repairs.where("kind = 'RTR'")
-        .select("run", "group", (reached.isNull() | (F.col("first") > reached)).alias("new"))
-        .groupBy("run", "group")
-        .agg(F.count(F.lit(1)).alias("requests"), F.count(F.when(F.col("new"), 1)).alias("losses"))
-    )
-    repaired = repairs.where("kind = 'RTX'").groupBy("run", "group").agg(F.count(F.lit(1)).alias("repairs"))
-    nothing = F.lit(0)
-    return asked.join(repaired, ["run", "group"], "full").select(
-        "run", "group", *(F.coalesce(name, nothing).alias(name) for name in ("losses", "requests", "repairs"))
+    return (
+        repairs.where("kind in ('RTR', 'RTX')")
+        .select("run", "group", "kind", (reached.isNull() | (F.col("first") > reached)).alias("new"))
+        .groupBy("run", "group", "kind")
+        .agg(F.count(F.lit(1)).alias("rows"), F.count(F.when(F.col("new"), 1)).alias("ranges"))
     )
 
 
 def repair_efficiency(trace: Projections) -> DataFrame:
     """L8."""
     disturbed = trace.tables.fault.where("kind = 'FAULT' and fault not in ('load', 'heal')").select("run").distinct()
-    words = F.explode(
-        F.array(*(F.struct(F.lit(name).alias("word"), F.col(name).alias("rows")) for name in ("requests", "repairs")))
-    )
     found = (
-        losses(late_repairs(trace.tables))
-        .where(F.col("losses") >= LEAST_LOSSES)
+        ranges(late_repairs(trace.tables))
+        .where((F.col("ranges") >= LEAST_LOSSES) & (F.col("rows") > REPAIR_LIMIT * F.col("ranges")))
         .join(disturbed, "run", "left_anti")
-        .select("run", "group", "losses", words.alias("counted"))
-        .where(F.col("counted.rows") > REPAIR_LIMIT * F.col("losses"))
         .select(
             "run",
             "group",
             F.lit("").alias("process"),
             F.lit(0).cast("bigint").alias("incarnation"),
             F.lit(0).cast("bigint").alias("position"),
-            "losses",
-            "counted",
+            "rows",
+            "kind",
+            "ranges",
         )
     )
-    text = F.format_string("%d %s for %d losses", "counted.rows", "counted.word", "losses")
-    return violations("L8", found, text)
+    return violations("L8", found, F.format_string("%d %s for %d ranges", "rows", "kind", "ranges"))

@@ -31,6 +31,8 @@ def released_too_early(rows: Rows, random: Random) -> Rows | None:
         ]
         if not counted or counted[-1].kind != "GRANT" or (counted[-1].sequence or 0) > asked.last:
             continue
+        if any(row.kind == "LEAVE" and row.position > counted[-1].position for row in theirs):
+            continue
         if moment(theirs[-1]) < moment(asked):
             candidates.append((index, theirs[-1]))
     found = one_of(random, candidates)
@@ -54,6 +56,8 @@ def asked_after_release(rows: Rows, random: Random) -> Rows | None:
             views[row.group, row.process, row.incarnation] = row
         elif row.kind == "END":
             ends[_life(row)] = index
+        elif row.kind == "LEAVE":
+            counted = {key: one for key, one in counted.items() if key[:3] != (row.group, *_life(row))}
         elif isinstance(row, MembershipRow) and row.kind in ("GRANT", "SUSPECT"):
             counted[row.group, *_life(row), row.peer or "", row.peer_incarnation or 0] = (index, row)
     candidates: list[tuple[RepairRow, int, ViewRow]] = []
@@ -184,10 +188,11 @@ def _storm(rows: Rows, random: Random, requests: int, repairs: int) -> Rows | No
     whose: dict[str, Any] = {"source": sent.process, "source_incarnation": sent.incarnation}
     here: dict[str, Any] = {"run": end.run, "group": sent.group, "process": end.process, "incarnation": end.incarnation}
     when: dict[str, Any] = {"at": end.at, "host": end.host, "truth": end.truth, "service": "UU"}
+    above = max((row.last for row in rows if isinstance(row, RepairRow)), default=0) + 2
     added: Rows = [
         RepairRow(kind=kind, first=first, last=first, **whose, **here, **when)
         for kind, count in (("RTR", requests), ("RTX", repairs))
-        for first in range(2, 2 * LEAST_LOSSES + 2, 2)
+        for first in range(above, above + 2 * LEAST_LOSSES, 2)
         for _ in range(count)
     ]
     return [*rows[:index], *added, *rows[index:]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from unisono.properties.generator.sampler import NAMES, good_trace
+from unisono.properties.generator.run import NAMES
+from unisono.properties.generator.sampler import good_trace
 
 __all__ = ["NAMES", "good_trace"]

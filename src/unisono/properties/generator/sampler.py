@@ -5,218 +5,28 @@ All choices come from the generator that is passed in: an equal state gives an e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from unisono.properties.generator.order import begins_above, next_in_order, ready
-from unisono.properties.generator.population import TIMED, Life, Member, Message
+from unisono.properties.generator.order import ready
+from unisono.properties.generator.population import Member, Message
+from unisono.properties.generator.run import LATE_PACE, NAMES, SECOND, Run
 from unisono.properties.promises import CLOCK_HELD
 from unisono.trace.schema import (
     AnyRow,
-    DeliverRow,
     FaultRow,
     GaugeRow,
     MembershipRow,
     Reason,
     RepairRow,
     SendRow,
-    ViewRow,
 )
 
 if TYPE_CHECKING:
     from random import Random
 
-SECOND = 1_000_000_000
-NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
-PACES = (SECOND // 20, SECOND // 2, 2 * SECOND)
-QUIET_LIMIT = 6 * SECOND
-LATE_PACE = SECOND // 50
-SERVICES = {"RSO": 6, "RTO": 7, "UU": 2, "USO": 1, "UTO": 1, "ALF": 1}
 
-
-class Sampler:
-    """The run so far, and the steps that it may take next."""
-
-    def __init__(self, random: Random, names: tuple[str, ...], groups: tuple[str, ...]) -> None:
-        self.random = random
-        self.names = names
-        self.groups = groups
-        self.rows: list[AnyRow] = []
-        self.truth = random.randrange(SECOND)
-        self.pace = random.choice(PACES)
-        self.quiet_since = self.truth
-        self.outside = Life("", 0, 0)
-        self.lives: dict[str, Life] = {}
-        self.everybody: list[Member] = []
-        self.faults: list[list[str]] = []
-        self.load = False
-
-    def write(self, family: Any, kind: str, life: Life, group: str = "", **columns: Any) -> None:
-        """Append one row of a life, now."""
-        row = family(
-            kind=kind,
-            run="sampled",
-            group=group,
-            process=life.name,
-            incarnation=life.incarnation,
-            position=life.position,
-            at=self.truth + life.offset,
-            host=life.name,
-            truth=self.truth,
-            **columns,
-        )
-        life.position += 1
-        self.rows.append(row)
-        if kind == "VIEW" or (kind == "DELIVER" and row.source != row.process):
-            self.quiet_since = self.truth
-
-    def hear(self) -> None:
-        """Everybody that lives hears how far the others' clocks are."""
-        lives = [life for life in self.lives.values() if life.alive]
-        sent = [message.timestamp for member in self.everybody for message in member.sent[-1:]]
-        latest = max([*(life.clock for life in lives), *sent], default=0)
-        for life in lives:
-            life.clock = max(life.clock, latest)
-
-    def note(self, family: Any, kind: str, member: Member, **columns: Any) -> None:
-        """Append one row of a member, in its view and service."""
-        place = {"view": member.view, "service": member.service, "stretch": member.stretch}
-        self.write(family, kind, member.life, member.group, **place, **columns)
-
-    def advance(self, pace: int) -> None:
-        """Let time pass, with some progress in it where progress is due."""
-        if self.progress_due() and self.truth - self.quiet_since > QUIET_LIMIT:
-            members = [member for member in self.members() if member.ordered] or self.members()
-            self.install(self.random.choice(members))
-        self.truth += self.random.randrange(pace)
-        if not self.progress_due():
-            self.quiet_since = self.truth
-
-    def progress_due(self) -> bool:
-        cut_off = {name for fault in self.faults for name in fault}
-        present = [
-            name
-            for name, life in self.lives.items()
-            if life.alive and name not in cut_off and any(not member.left for member in life.members)
-        ]
-        return self.load and len(present) >= 2 and 2 * len(present) > len(self.lives)
-
-    def members(self) -> list[Member]:
-        """Every member that lives and has not left."""
-        return [member for life in self.lives.values() for member in life.members if member.active]
-
-    def one(self, candidates: list[Any]) -> Any:
-        return self.random.choice(candidates) if candidates else None
-
-    def begin(self, name: str) -> None:
-        """A process starts, or starts again, and joins some groups."""
-        before = self.lives[name].incarnation if name in self.lives else self.random.getrandbits(40)
-        across = "everything" if len(self.groups) > 1 and self.random.random() < 0.7 else None
-        offset = self.random.randrange(-SECOND, SECOND)
-        life = Life(name, before + 2 + self.random.getrandbits(20), offset, across)
-        self.lives[name] = life
-        self.write(MembershipRow, "START", life)
-        fewest = 1 if across is None else len(self.groups)
-        for group in self.random.sample(self.groups, self.random.randint(fewest, len(self.groups))):
-            member = Member(life, group, *self.choose_part(across))
-            life.members.append(member)
-            self.everybody.append(member)
-            self.join(member)
-
-    def choose_part(self, across: str | None) -> tuple[str, str]:
-        """How a process takes part in a group: its service, and whose messages it wants."""
-        service = "RTO" if across is not None and self.random.random() < 0.8 else self.choose_service()
-        some = ",".join(self.random.sample(self.names, min(2, len(self.names))))
-        return service, self.random.choices(("all", "once", some), (6, 1, 2))[0]
-
-    def choose_service(self) -> str:
-        return self.random.choices(list(SERVICES), list(SERVICES.values()))[0]
-
-    def join(self, member: Member) -> None:
-        """A member enters the group."""
-        self.note(MembershipRow, "JOIN", member, reason=member.wants, across=member.across)
-        if member.ordered:
-            self.begin_alone(member)
-
-    def begin_alone(self, member: Member) -> None:
-        """The first view is of the member alone, where it listens to itself, from its next message on."""
-        if member.listens_to_itself:
-            member.due[member] = len(member.sent) + 1
-        self.install(member)
-
-    def install(self, member: Member, *reasons: Reason) -> None:
-        """The member installs a view with the sources that it has now."""
-        previous, life = member.view, member.life
-        member.views += 1
-        member.index = 0
-        member.view = f"{self.truth}/{life.name}~{life.incarnation:x}/{member.views}"
-        if member.service in TIMED:
-            member.enter_order()
-        self.note(
-            ViewRow,
-            "VIEW",
-            member,
-            start_time=self.truth,
-            leader=life.name,
-            leader_incarnation=life.incarnation,
-            leader_sequence=member.views,
-            previous=previous,
-            role="sender" if member.sent else "receiver",
-            start=[source.start_at(number) for source, number in member.due.items()],
-            reasons=list(reasons),
-        )
-
-    def activate(self, member: Member, source: Member, number: int) -> None:
-        """A spell begins: the source grants a start point and enters the view."""
-        peer = {"peer": source.life.name, "peer_incarnation": source.life.incarnation}
-        start = source.start_at(number)
-        self.note(MembershipRow, "ACTIVATE", member, **peer)
-        asker = {"peer": member.life.name, "peer_incarnation": member.life.incarnation}
-        self.note(MembershipRow, "GRANT", source, sequence=start.sequence, number=number, **asker)
-        source.counted.add(member)
-        if member.service in TIMED and member.passed is not None:
-            source.life.clock = max(source.life.clock, member.passed[0])
-        member.due[source] = number
-        self.install(member, Reason(source.life.name, source.life.incarnation, "activated"))
-
-    def activation_point(self, member: Member, source: Member) -> int:
-        """Where a spell may begin: after all that was delivered before, up to what comes next."""
-        return self.random.randint(begins_above(member, source), len(source.sent) + 1)
-
-    def deliver(self, member: Member, source: Member, message: Message) -> None:
-        self.note(
-            DeliverRow,
-            "DELIVER",
-            member,
-            source=source.life.name,
-            source_incarnation=source.life.incarnation,
-            index=member.index,
-            **message._asdict(),
-        )
-        member.index += 1
-        life = member.life
-        if not life.clock_held:
-            life.clock = max(life.clock, message.timestamp)
-        if member.service in TIMED:
-            member.highest = member.enter_order().highest = source.key(message)
-        if member.ordered:
-            member.due[source] = member.lowest[source] = message.number + 1
-        else:
-            member.loose.setdefault(source, set()).add(message.number)
-
-    def deliver_next(self, member: Member, source: Member) -> None:
-        self.deliver(member, source, source.sent[member.due[source] - 1])
-
-    def deliver_up_to(self, member: Member, source: Member) -> None:
-        """The member gets all that a source of its view sent, in order with what else must come before."""
-        self.hear()
-        while member.due[source] <= len(source.sent):
-            self.advance(1 + self.pace // 20)
-            if member.service == "RTO":
-                following = next_in_order(member)
-                assert following is not None, "nothing is below what everybody heard of"
-                self.deliver_next(*following[:2])
-            else:
-                self.deliver_next(member, source)
+class Sampler(Run):
+    """The steps that a run may take next."""
 
     def send(self) -> None:
         """A message leaves after protocol messages, in one to three fragments."""
@@ -244,10 +54,6 @@ class Sampler:
         if choice is not None:
             member, source, number = choice
             self.deliver(member, source, source.sent[number - 1])
-
-    def sources(self, member: Member) -> list[Member]:
-        """The members of the current lives in a member's group, itself included."""
-        return [other for life in self.lives.values() for other in life.members if other.group == member.group]
 
     def meet(self) -> None:
         """An ordered member takes a source into its view."""
@@ -353,7 +159,7 @@ class Sampler:
             same = self.random.random() < 0.5
             across = source.life.across if self.random.random() < 0.8 else None
             source.come_back(*((source.service, source.wants) if same else self.choose_part(across)), across)
-            source.counted = {member for member in source.counted if member.active}
+            source.counted = set()
             self.join(source)
 
     def part_after_the_last(self, member: Member, source: Member) -> None:

@@ -81,8 +81,14 @@ class ReleaseSafety(Monitor):
             "GC": self.on_release,
             "GRANT": self.on_grant,
             "SUSPECT": self.on_grant,
+            "LEAVE": self.on_leave,
             "VIEW": self.on_view,
         }
+
+    def on_leave(self, row: MembershipRow) -> None:
+        """A source that leaves counts nobody any more."""
+        for grants in self.counted.get((row.group, row.process, row.incarnation), {}).values():
+            grants.append(Counting(moment(row), clock_of(row), row.position, None))
 
     def on_view(self, row: ViewRow) -> None:
         sources = frozenset((start.source, start.incarnation) for start in row.start)
@@ -141,13 +147,17 @@ class ReleaseSafety(Monitor):
         return highest
 
 
+Range = tuple[int, str, int, int, int]
+"""A time, a source with its incarnation, and the sequences first to last."""
+
+
 class Losses(Struct):
     """What was sent, asked for and repaired in one group, and when; `clocks` are those that it was told by."""
 
     first: int
     last: int
-    asked: list[tuple[int, str, int, int, int]] = field(default_factory=list)
-    repaired: list[int] = field(default_factory=list)
+    asked: list[Range] = field(default_factory=list)
+    repaired: list[Range] = field(default_factory=list)
     sends: int = 0
     clocks: set[Clock] = field(default_factory=set)
 
@@ -180,13 +190,12 @@ class RepairEfficiency(Monitor):
     def on_request(self, row: RepairRow) -> None:
         if not self.disturbed:
             time = moment(row)
-            losses = self._of(row, time)
-            losses.asked.append((time, row.source, row.source_incarnation, row.first, row.last))
+            self._of(row, time).asked.append((time, row.source, row.source_incarnation, row.first, row.last))
 
     def on_repair(self, row: RepairRow) -> None:
         if not self.disturbed:
             time = moment(row)
-            self._of(row, time).repaired.append(time)
+            self._of(row, time).repaired.append((time, row.source, row.source_incarnation, row.first, row.last))
 
     def _of(self, row: SendRow | RepairRow, time: int) -> Losses:
         losses = self.groups.get(row.group)
@@ -203,18 +212,15 @@ class RepairEfficiency(Monitor):
 
     def _judge(self, group: str, losses: Losses) -> None:
         middle = (losses.first + losses.last) // 2
-        asked = sorted(request[1:] for request in losses.asked if request[0] > middle)
-        count, source, until = 0, ("", 0), 0
-        for name, incarnation, first, last in asked:
-            if count and source == (name, incarnation) and first <= until:
-                until = max(until, last)
-            else:
-                count += 1
-                source, until = (name, incarnation), last
-        if count < LEAST_LOSSES:
-            return
-        repaired = sum(time > middle for time in losses.repaired)
-        for word, rows in (("requests", len(asked)), ("repairs", repaired)):
-            if rows > REPAIR_LIMIT * count:
-                text = f"There were {rows} {word} for {count} losses in the second half of the run."
+        for word, rows in (("requests", losses.asked), ("repairs", losses.repaired)):
+            late = sorted(row[1:] for row in rows if row[0] > middle)
+            count, source, until = 0, ("", 0), 0
+            for name, incarnation, first, last in late:
+                if count and source == (name, incarnation) and first <= until:
+                    until = max(until, last)
+                else:
+                    count += 1
+                    source, until = (name, incarnation), last
+            if count >= LEAST_LOSSES and len(late) > REPAIR_LIMIT * count:
+                text = f"There were {len(late)} {word} for {count} ranges in the second half of the run."
                 self.report(group, "", 0, 0, None, text)

@@ -38,12 +38,12 @@ def release_safety(rows: Sequence[AnyRow]) -> list[Violation]:
         theirs = [row for row in rows if row.group == asked.group and (row.process, row.incarnation) == source]
         counted = [
             row
-            for row in of(theirs, MembershipRow, "GRANT", "SUSPECT")
-            if (row.peer, row.peer_incarnation) == (asked.process, asked.incarnation)
+            for row in of(theirs, MembershipRow, "GRANT", "SUSPECT", "LEAVE")
+            if (row.kind == "LEAVE" or (row.peer, row.peer_incarnation) == (asked.process, asked.incarnation))
             and comparable(row, asked)
             and moment(row) <= moment(asked)
         ]
-        if not counted or counted[-1].kind == "SUSPECT" or counted[-1].sequence is None:
+        if not counted or counted[-1].kind != "GRANT" or counted[-1].sequence is None:
             continue
         grant = counted[-1]
         released = [
@@ -130,16 +130,21 @@ def repair_efficiency(rows: Sequence[AnyRow]) -> list[Violation]:
         if not sends or not all(comparable(row, mine[0]) for row in mine):
             continue
         middle = (min(moment(row) for row in sends) + max(moment(row) for row in sends)) // 2
-        late = [row for row in mine if moment(row) > middle]
-        asked, repaired = of(late, RepairRow, "RTR"), of(late, RepairRow, "RTX")
-        losses = 0
-        for source in {(row.source, row.source_incarnation) for row in asked}:
-            ranges = sorted((row.first, row.last) for row in asked if (row.source, row.source_incarnation) == source)
-            until = 0
-            for index, (first, last) in enumerate(ranges):
-                losses += index == 0 or first > until
-                until = max(until, last) if index else last
-        for word, count in (("requests", len(asked)), ("repairs", len(repaired))):
-            if losses >= LEAST_LOSSES and count > REPAIR_LIMIT * losses:
-                violations.append(Violation("L8", group, "", 0, 0, None, f"{count} {word} for {losses} losses"))
+        for kind, word in (("RTR", "requests"), ("RTX", "repairs")):
+            late = [row for row in of(mine, RepairRow, kind) if moment(row) > middle]
+            count = _ranges(late)
+            if count >= LEAST_LOSSES and len(late) > REPAIR_LIMIT * count:
+                violations.append(Violation("L8", group, "", 0, 0, None, f"{len(late)} {word} for {count} ranges"))
     return violations
+
+
+def _ranges(rows: Sequence[RepairRow]) -> int:
+    """How many ranges there are when those of one source that share a sequence are one."""
+    count = 0
+    for source in {(row.source, row.source_incarnation) for row in rows}:
+        mine = sorted((row.first, row.last) for row in rows if (row.source, row.source_incarnation) == source)
+        until = mine[0][0] - 1
+        for first, last in mine:
+            count += first > until
+            until = max(until, last)
+    return count
