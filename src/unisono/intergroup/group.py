@@ -284,7 +284,8 @@ class IntergroupEngine:
             elif isinstance(message, Deactivation):
                 self._speaking.on_deactivation(step, source, message)
             elif isinstance(message, ActivationGrant):
-                self._receiving.following.on_activation_grant(step, source, address, message)
+                if self._context.believes(step, message.timestamp):
+                    self._receiving.following.on_activation_grant(step, source, address, message)
             elif isinstance(message, LeftBehindNotice):
                 self._receiving.following.on_left_behind(step, source, message)
 
