@@ -78,7 +78,7 @@ class Pacing:
 
     def on_lost(self, now: int, first: int, last: int) -> None:
         """Somebody misses these sequences; what was counted before is not counted again."""
-        if last > self._counted:
+        if first <= last and last > self._counted:
             self._lost += last - max(first, self._counted + 1) + 1
             self._counted = last
         self._conclude(now)
