@@ -141,7 +141,7 @@ class Following:
     def forget(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
         """A source is gone without a farewell."""
         stream = self.streams.get(source)
-        if stream is not None:
+        if stream is not None and not self._presentation.removes(source):
             step.mark("source-silent" if reason is ViewReason.SILENT else "source-restarted")
             self._end(step, stream, reason)
         self._activations.pop(source, None)
@@ -198,6 +198,7 @@ class Following:
             step.note(Reason.KEYS_REFUSED)
             return
         del self._activations[source]
+        self._repairing.forget(source)
         if activation.tries == 1:
             self._context.measure(source, step.now - activation.asked_at)
         self._followed[source] = None
@@ -224,10 +225,17 @@ class Following:
         self._bury(step)
 
     def agree(self, step: Step, agreed: SendersAgreed) -> None:
-        """Take a sender view from whoever provides it."""
-        if isinstance(self._presentation, ByTimestamp):
-            self._presentation.agree(step, agreed)
-            self._bury(step)
+        """Take a sender view from whoever provides it; what is missing up to its cut is asked for."""
+        if not isinstance(self._presentation, ByTimestamp):
+            step.note(Reason.UNWANTED)
+            return
+        for source, last in sorted(agreed.cut):
+            stream = self._active(source)
+            if stream is not None and stream.on_announced(last, self._request_due(step, stream)):
+                step.mark("gap-at-the-end")
+                self._schedule_request(step, stream)
+        self._presentation.agree(step, agreed)
+        self._bury(step)
 
     def drain(self, step: Step) -> None:
         """The application has room again: deliver what waits for it."""
@@ -373,7 +381,10 @@ class Following:
             stream, reason = self._presentation.over.pop(0)
             source = stream.source
             del self.streams[source]
-            self._repairing.forget(source)
+            if reason is ViewReason.AGREED:  # others may still lack what this process has of it up to the cut
+                self._repairing.retire(source, step.now + self._context.settings.patience)
+            else:
+                self._repairing.forget(source)
             if reason in (ViewReason.LEFT, ViewReason.TOO_LARGE):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
             if reason is ViewReason.LEFT:

@@ -338,6 +338,7 @@ class IntergroupEngine:
                     self._receiving.forget(step, peer, ViewReason.SILENT)
                     self._context.forget(peer)
                 self._receiving.on_time(step)
+                self._repairing.expire(step.now)
                 self._speaking.lose_patience(step)
             elif name == "gauge":
                 deadlines.set(name, step.now + settings.gauge_interval)

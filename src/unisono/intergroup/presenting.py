@@ -40,6 +40,10 @@ class BySource:
     def may_send(self) -> bool:
         return True
 
+    def removes(self, source: ProcessId) -> bool:
+        """Whether an agreement decides where the messages of a source end, and not its silence."""
+        return False
+
     def begin(self, step: Step, reason: ViewReason) -> None:
         """The first view: this process, where it listens to itself, and whatever is followed already."""
         itself = self._context.process
@@ -159,6 +163,10 @@ class ByTimestamp(BySource):
         """Not before there is a view to send in."""
         return self._delivery.view is not None
 
+    def removes(self, source: ProcessId) -> bool:
+        agreed = self._agreed
+        return agreed is not None and source in dict(agreed.cut) and source not in _members(agreed)
+
     def begin(self, step: Step, reason: ViewReason) -> None:
         for _, stream in sorted(self._streams.items()):
             if not stream.silent:
@@ -220,7 +228,8 @@ class ByTimestamp(BySource):
             elif (first is None or not self._advance(step, *first)) and not self._installed_agreed(step):
                 return
         first = self._order.first()
-        if not self._delivery.has_room and ((first is not None and not first[0][1]) or self._own_is_next(first)):
+        waits = self._agreed is not None or (first is not None and not first[0][1]) or self._own_is_next(first)
+        if waits and not self._delivery.has_room:
             self._stalled = True
             step.mark("application-full")
 
@@ -272,7 +281,7 @@ class ByTimestamp(BySource):
         if own is not None and own.sequence <= self._own_cut(agreed):
             return False
         self._agreed = None
-        members = {point.source for point in agreed.members}
+        members = _members(agreed)
         gone = [
             stream for _, stream in sorted(self._streams.items()) if stream.in_view and stream.source not in members
         ]
@@ -290,3 +299,7 @@ class ByTimestamp(BySource):
     def _let_go(self, step: Step, stream: Stream, reason: ViewReason) -> None:
         self._order.remove(stream.source)
         super()._let_go(step, stream, reason)
+
+
+def _members(agreed: SendersAgreed) -> set[ProcessId]:
+    return {point.source for point in agreed.members}
