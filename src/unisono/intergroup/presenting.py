@@ -247,8 +247,7 @@ class ByTimestamp(BySource):
         timestamp, waits, source = key
         if not stream.in_view:
             if self._order.is_past_floor(stream):
-                stream.in_view = True
-                self.install(step, [(source, ViewReason.ACTIVATED)])
+                self._take_into_view(step, stream)
                 return True
             if waits:
                 return False
@@ -263,6 +262,15 @@ class ByTimestamp(BySource):
         if stream.ending is not None and stream.window.head is None:
             self._let_go(step, stream, stream.ending)
         return True
+
+    def _take_into_view(self, step: Step, first: Stream) -> None:
+        """A stream is past the floor, and so is every other behind it: the first view has all of them."""
+        newcomers = [first]
+        if self._delivery.view is None:
+            newcomers = [stream for _, stream in sorted(self._streams.items()) if stream in self._order]
+        for stream in newcomers:
+            stream.in_view = True
+        self.install(step, [(stream.source, ViewReason.ACTIVATED) for stream in newcomers])
 
     def _on_whole(self, step: Step, stream: Stream, message: DataMessage, data: bytes) -> None:
         if stream.in_view:
@@ -298,6 +306,8 @@ class ByTimestamp(BySource):
 
     def _let_go(self, step: Step, stream: Stream, reason: ViewReason) -> None:
         self._order.remove(stream.source)
+        if self._delivery.view is None:
+            self._missing.add(stream.source.name)
         super()._let_go(step, stream, reason)
 
 
