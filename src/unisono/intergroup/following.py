@@ -93,6 +93,8 @@ class Following:
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
                 del self.streams[source]
                 self._repairing.forget(source)
+            elif stream.ending is None:  # it counts this process already; now it hears whether it is waited for
+                self._ask(step, source, stream.address, stream.attempt)
         for source, activation in sorted(self._activations.items()):
             if not self._needs(source.name):
                 self._give_up(step, source, activation)
@@ -267,17 +269,15 @@ class Following:
             activation.tries += 1
             activation.asked_at = step.now
             activation.due = step.now + self._context.spread(settings.activation_interval)
-            request = ActivationRequest(
-                source,
-                activation.attempt,
-                settings.service == "timestamp",
-                settings.role == "sender",
-                self._context.keys.contribution(),
-            )
-            self._context.tell(step, activation.address, request)
+            self._ask(step, source, activation.address, activation.attempt)
         due = min((activation.due for activation in self._activations.values()), default=None)
         if due is not None:
             self._context.deadlines.set("activation", due)
+
+    def _ask(self, step: Step, source: ProcessId, address: Address, attempt: int) -> None:
+        settings, extension = self._context.settings, self._context.keys.contribution()
+        ordered, sender = settings.service == "timestamp", settings.role == "sender"
+        self._context.tell(step, address, ActivationRequest(source, attempt, ordered, sender, extension))
 
     def request_repairs(self, step: Step) -> None:
         """Ask everybody for what is missing and due (000 3.3): whoever holds it may repair it."""

@@ -103,6 +103,7 @@ class Speaking:
             if listener is not None:
                 step.mark("activation-renewed")
             listener = self._admit(step, receiver, address, message)
+        self.audience.note_ordered(receiver, message.ordered)
         listener.heard = step.now
         listener.address = address
         grant = ActivationGrant(
