@@ -39,6 +39,10 @@ class SourceLatest(CasualReceiver):
         self._last[source] = message.sequence
         self._delivery.whole(step, source, message, message.payload)
 
+    def forget(self, source: ProcessId) -> None:
+        super().forget(source)
+        self._last.pop(source, None)
+
 
 class Waiting:
     """A message that others may still come before."""
