@@ -72,6 +72,7 @@ class Receiving:
         context = self._context
         if isinstance(self.casual, TimestampLatest):
             self.casual.release_all(step)
+        step.flush()
         context.settings = replace(context.settings, service=service, sources=sources)
         self._place.stretch += 1
         self._place.service = SERVICE_CODES[service]
