@@ -119,6 +119,7 @@ class Following:
             self._give_up(step, source, activation)
         self.streams.clear()
         self._activations.clear()
+        self._presentation = self._present()
         for name in ("activation", "report", "request"):
             self._context.deadlines.clear(name)
 
