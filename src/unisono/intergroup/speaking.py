@@ -208,6 +208,8 @@ class Speaking:
     def _why_ignore_request(self, listener: Listener | None, message: ActivationRequest) -> Reason | None:
         if self.leaving:
             return Reason.NOT_MEMBER
+        if self._context.settings.role == "receiver":
+            return Reason.ONLY_RECEIVES
         if not self._context.keys.accept(message.extension):
             return Reason.KEYS_REFUSED
         if listener is not None and listener.attempt > message.attempt:
