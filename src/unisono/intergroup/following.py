@@ -102,6 +102,10 @@ class Following:
         if self._context.settings.reliable:
             self._presentation.begin(step, reason)
             self._bury(step)
+        else:
+            for _, stream in sorted(self.streams.items()):
+                self._present_news(step, stream)
+        self._catch_up(step)
 
     def _needs(self, name: str) -> bool:
         """Whether a source of that name is to be followed, be it to deliver it or to take part with it."""
@@ -244,8 +248,11 @@ class Following:
         """The application has room again: deliver what waits for it."""
         stalled = self._presentation.resume(step)
         self._bury(step)
-        if not stalled:
-            return
+        if stalled:
+            self._catch_up(step)
+
+    def _catch_up(self, step: Step) -> None:
+        """There may be room again: ask for what had none, and say how far this process is."""
         for _, stream in sorted(self.streams.items()):
             self._schedule_request(step, stream)
             if stream.reported < stream.window.contiguous and not stream.crowded:
