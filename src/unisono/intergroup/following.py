@@ -7,7 +7,7 @@ decides when what came is delivered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from unisono.engine import Address, SendersAgreed
 from unisono.events import SourceUnavailable, ViewReason
@@ -47,6 +47,7 @@ class Following:
     __slots__ = (
         "_activations",
         "_context",
+        "_crowded",
         "_delivery",
         "_departed",
         "_followed",
@@ -71,6 +72,7 @@ class Following:
         self._departed: dict[ProcessId, tuple[int, int]] = {}
         self._followed: dict[ProcessId, None] = {}
         self._presentation = self._present()
+        self._crowded: set[ProcessId] = set()
         self._reported_at = 0
 
     @property
@@ -105,7 +107,7 @@ class Following:
         else:
             for _, stream in sorted(self.streams.items()):
                 self._present_news(step, stream)
-        self._catch_up(step)
+        self._catch_up(step, self.streams)
 
     def _needs(self, name: str) -> bool:
         """Whether a source of that name is to be followed, be it to deliver it or to take part with it."""
@@ -249,13 +251,18 @@ class Following:
         stalled = self._presentation.resume(step)
         self._bury(step)
         if stalled:
-            self._catch_up(step)
+            self._catch_up(step, self.streams)
 
-    def _catch_up(self, step: Step) -> None:
+    def _catch_up(self, step: Step, sources: Collection[ProcessId]) -> None:
         """There may be room again: ask for what had none, and say how far this process is."""
-        for _, stream in sorted(self.streams.items()):
+        for source in sorted(sources):
+            stream = self._active(source)
+            if stream is None:
+                continue
             self._schedule_request(step, stream)
-            if stream.reported < stream.window.contiguous and not stream.crowded:
+            if stream.crowded:
+                self._crowded.add(source)
+            elif stream.reported < stream.window.contiguous:
                 self._schedule_report(step, stream)
 
     def activate(self, step: Step) -> None:
@@ -334,6 +341,8 @@ class Following:
             if stream.ending is None:
                 patience = min(patience, stream.patience)
                 entries.append(stream.report())
+                if stream.crowded:
+                    self._crowded.add(stream.source)
         if not entries:
             return
         self._reported_at = step.now
@@ -384,7 +393,10 @@ class Following:
         self._bury(step)
 
     def _bury(self, step: Step) -> None:
-        """Follow no more whose last message was delivered."""
+        """Follow no more whose last message was delivered; who had too little room may have it now."""
+        if self._crowded:
+            crowded, self._crowded = self._crowded, set()
+            self._catch_up(step, crowded)
         while self._presentation.over:
             stream, reason = self._presentation.over.pop(0)
             source = stream.source
@@ -421,6 +433,8 @@ class Following:
         due = stream.tickets.next_due(stream.horizon)
         if due is not None:
             self._context.deadlines.advance("request", due)
+        else:
+            self._crowded.add(stream.source)
 
     def _schedule_report(self, step: Step, stream: Stream) -> None:
         """Soon after news, at once when much has come, so that the sender's window does not run dry."""
