@@ -169,7 +169,7 @@ class Tickets:
         for index, (first, last) in enumerate(ranges):
             end = min(last, horizon)
             at = self._first_reaching(first)
-            while at < len(self._tickets) and self._tickets[at].first <= end:
+            while first <= end and at < len(self._tickets) and self._tickets[at].first <= end:
                 ticket = self._tickets[at]
                 missing[index] = True
                 if now >= ticket.quiet and ticket.put_off < PUT_OFF_LIMIT:
