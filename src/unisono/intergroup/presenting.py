@@ -306,7 +306,8 @@ class ByTimestamp(BySource):
 
     def _let_go(self, step: Step, stream: Stream, reason: ViewReason) -> None:
         self._order.remove(stream.source)
-        if self._delivery.view is None:
+        others = (other for other in self._streams.values() if other is not stream)
+        if self._delivery.view is None and all(other.source.name != stream.source.name for other in others):
             self._missing.add(stream.source.name)
         super()._let_go(step, stream, reason)
 
