@@ -238,6 +238,7 @@ class Following:
         if not isinstance(self._presentation, ByTimestamp):
             step.note(Reason.UNWANTED)
             return
+        self._context.believes(step, agreed.view.start)  # later views of this process stand above it (M2)
         for source, last in sorted(agreed.cut):
             stream = self._active(source)
             if stream is not None and stream.on_announced(last, self._request_due(step, stream)):
