@@ -35,7 +35,7 @@ WALLS = st.integers(-SECOND, EPOCH * 2)
 
 
 class Reading:
-    """What a process may do with its clock: the time since the last thing it did, its wall clock, a peer's timestamp."""
+    """What a process does with its clock, after how long, with its wall clock and a peer's timestamp."""
 
     def __init__(self, ticks: bool, elapsed: int, wall: int, timestamp: int) -> None:
         self.ticks = ticks
