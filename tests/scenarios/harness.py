@@ -3,8 +3,11 @@
     start a b                      bring processes up
     join a b [keep_alive=50ms]     join the group, with settings; `in=news` for another group than the first
     send a one two [in=news]       send messages together; `size=` bytes instead of text, `count=` sends of it,
-                                   `batch=` of them in each send
+                                   `batch=` of them in each send; `name=` a name for each of them
     leave a [in=news]              leave the group
+    change a service=timestamp     another service from now on, perhaps with other `sources=`
+    recover b a 3-5, recover b a name=x   b asks a for sequences or for a name
+    agree b members=a,b cut=c:5    give b a sender view; the cut is the last sequence of each source before it
     deliver                        hand over every packet, in order, until nothing more happens at this instant
     run 500ms                      let time pass; a packet takes a millisecond
     packets                        show what is on its way
@@ -19,7 +22,14 @@
     clock a -1h                    set a wall clock forward or back
     forge a b fragment 4 1/3 x     b gets fragment 1 of 3, with sequence 4 and text x, as if from a
     forge a b bad-name             b gets a control message with a name that is not UTF-8, as if from a
+    forge a b data 4 x             b gets message 4 with text x, as if from a; `at=1h` dates it an hour ahead, `by=c`
+                                   lets it come as a repair by c
+    forge a b keep-alive 4         as if from a; with `at=`, `stable=`, `listeners=`, `whereabouts=1,2,3`
+    forge a b repair-request c 1-3,7   as if a had asked for that of c; with `attempt=`, `tries=`, `to_source=`, and
+                                   `count=` times
     unanswered [a]                 the sends that nothing has been said about yet
+    order [a b]                    what they delivered since they were last asked, in one line for those who agree
+    starts a                       where each source starts in the last view of a
     marks [a], notes [a]           the hard situations reached, and the reasons counted, since they were last asked for
 
 PACKETS are `[KIND [SEQUENCE]] [from NAME] [to NAME]`, or `all`. The second life of a is called a/2.
@@ -31,11 +41,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.scenarios.forgery import bad_name, fragment
+from tests.scenarios.forgery import Forger
 from tests.scenarios.wording import PACKET_KINDS
-from tests.scenarios.world import DEFAULT_GROUP, Parcel, Pattern, Station, World
-from unisono.engine import Fact, Join, Leave, Send
-from unisono.settings import FIELDS, read_settings
+from tests.scenarios.world import DEFAULT_GROUP, EPOCH, Parcel, Pattern, Station, World
+from unisono.engine import ChangeService, Fact, Join, Leave, Recover, Send, SendersAgreed
+from unisono.identity import ProcessId, StartPoint, ViewId
+from unisono.settings import FIELDS, read_setting, read_settings
 from unisono.units import parse_duration, parse_size
 
 
@@ -97,13 +108,18 @@ class Interpreter:
 
     def __init__(self) -> None:
         self._world = World()
+        self._forger = Forger(self._world)
         self._ticket = 0
         self._serial = 0
+        self._agreements = 0
         self._commands: dict[str, Callable[[list[str]], None]] = {
             "start": self._start,
             "join": self._join,
             "send": self._send,
             "leave": self._leave,
+            "change": self._change,
+            "recover": self._recover,
+            "agree": self._agree,
             "deliver": lambda _: self._world.deliver(),
             "run": lambda words: self._world.run(parse_duration(words[0])),
             "packets": lambda _: self._show("", self._world.queue),
@@ -120,6 +136,8 @@ class Interpreter:
             "clock": self._clock,
             "forge": self._forge,
             "unanswered": self._unanswered,
+            "order": self._order,
+            "starts": self._starts,
             "marks": lambda names: self._tell(names, lambda station: station.marks),
             "notes": lambda names: self._tell(names, lambda station: station.notes),
         }
@@ -176,6 +194,56 @@ class Interpreter:
         for name in names:
             self._command(name, Leave(options.get("in", DEFAULT_GROUP)))
 
+    def _change(self, words: list[str]) -> None:
+        names, options = _options(words)
+        service = read_setting("service", options["service"])
+        sources = read_setting("sources", _written("sources", options.get("sources", "all")))
+        for name in names:
+            self._command(name, ChangeService(options.get("in", DEFAULT_GROUP), service, sources))
+
+    def _recover(self, words: list[str]) -> None:
+        (name, source, *spans), options = _options(words)
+        whom = self._life(source)
+        if "name" in options:
+            self._command(name, Recover(DEFAULT_GROUP, whom, name=options["name"]))
+        for span in spans:
+            first, _, last = span.partition("-")
+            self._command(name, Recover(DEFAULT_GROUP, whom, int(first), int(last or first)))
+
+    def _agree(self, words: list[str]) -> None:
+        """The same view for all who are named."""
+        names, options = _options(words)
+        members = [self._life(name) for name in options["members"].split(",")]
+        cut = [entry.partition(":") for entry in options.get("cut", "").split(",") if entry]
+        self._agreements += 1
+        view = ViewId(EPOCH + self._world.now, members[0], self._agreements)
+        start = tuple(StartPoint(member, 0, 0) for member in sorted(members))
+        ends = tuple((self._life(name), int(sequence)) for name, _, sequence in cut)
+        for name in names:
+            self._command(name, SendersAgreed(DEFAULT_GROUP, view, start, ends))
+
+    def _life(self, name: str) -> ProcessId:
+        """A life by its name: `a`, or `a/2` for the second."""
+        for process, called in self._world.lives.items():
+            if called == name:
+                return process
+        raise Misspelt(f"{name!r} was never started")
+
+    def _order(self, names: list[str]) -> None:
+        agreeing: dict[tuple[str, ...], list[str]] = {}
+        for name in names or self._world.stations:
+            station = self._station(name)
+            agreeing.setdefault(tuple(station.delivered), []).append(name)
+            station.delivered.clear()
+        for delivered, who in agreeing.items():
+            self._world.say(f"{' '.join(who)}: {' '.join(delivered) or 'nothing'}")
+
+    def _starts(self, names: list[str]) -> None:
+        for name in names:
+            view = self._station(name).view
+            points = view.start if view is not None else ()
+            self._world.say(f"{name}: " + ", ".join(f"{self._world.lives[p.source]} from #{p.number}" for p in points))
+
     def _command(self, name: str, fact: Fact) -> None:
         self._world.handle(self._running(name), fact)
 
@@ -190,7 +258,8 @@ class Interpreter:
             self._ticket += 1
             station = self._running(name)
             station.waiting.add(self._ticket)
-            self._command(name, Send(options.get("in", DEFAULT_GROUP), self._ticket, tuple(messages)))
+            names = (options["name"],) * len(messages) if "name" in options else ()
+            self._command(name, Send(options.get("in", DEFAULT_GROUP), self._ticket, tuple(messages), names))
             if self._ticket in station.waiting:
                 station.late.add(self._ticket)
                 self._say_waits(name)
@@ -202,16 +271,14 @@ class Interpreter:
                 self._world.say(f"{name}: {count} unanswered")
 
     def _forge(self, words: list[str]) -> None:
-        """Put a packet that no engine sends behind the others."""
-        match words:
-            case [sender, receiver, "fragment", sequence, part, text]:
-                index, _, count = part.partition("/")
-                data = fragment(self._running(sender), int(sequence), int(index) - 1, int(count), text.encode())
-            case [sender, receiver, "bad-name"]:
-                data = bad_name(self._running(sender))
-            case _:
-                raise Misspelt(f"{' '.join(words)!r}: forge a fragment or a bad-name")
-        self._world.forge(sender, receiver, data)
+        """Put packets that no engine sends behind the others."""
+        (sender, receiver, kind, *details), options = _options(words)
+        try:
+            datagrams = self._forger.datagrams(self._life(sender), kind, details, options)
+        except ValueError:
+            raise Misspelt(f"{' '.join(words)!r}: see what can be forged at the top") from None
+        for datagram in datagrams:
+            self._world.forge(options.get("by", sender), receiver, datagram)
 
     def _say_waits(self, name: str) -> None:
         self._world.say(f"{name}: a send waits", ("waits", name), many=lambda count: f"{name}: {count} sends wait")
@@ -300,7 +367,7 @@ def _size(text: str) -> int:
 def _written(name: str, value: str) -> object:
     """A setting as a file would say it."""
     field = FIELDS.get(name)
-    if name == "sources" and value != "all":
+    if name in ("sources", "senders") and value != "all":
         return value.split(",")
     if field is not None and isinstance(field.default, bool):
         return value == "true"

@@ -93,6 +93,11 @@ def describe_message(message: Message, sent: set[bytes]) -> str:
     return f'"{message.data.decode()}"' if len(message.data) < 20 else f"{len(message.data)} bytes"
 
 
+def brief(message: Message) -> str:
+    """A message in one word: its text, or its source and number."""
+    return message.data.decode() if len(message.data) < 20 else f"{message.source.name}#{message.number}"
+
+
 def _span(first: int, last: int) -> str:
     return str(first) if first == last else f"{first}-{last}"
 

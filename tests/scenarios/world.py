@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 
-from tests.scenarios.wording import describe_event, describe_message, describe_packet, kinds_of, sequences_of
+from tests.scenarios.wording import brief, describe_event, describe_message, describe_packet, kinds_of, sequences_of
 from unisono.engine import (
     Address,
     AppendLog,
@@ -29,7 +29,7 @@ from unisono.engine import (
     TimePassed,
     is_multicast,
 )
-from unisono.events import Event, Left, Message, SendAccepted, SendRefused
+from unisono.events import Event, Left, Message, SendAccepted, SendRefused, View
 from unisono.identity import ProcessId
 from unisono.node import Node
 from unisono.sealing import NullSeal
@@ -107,6 +107,8 @@ class Station:
         self.marks: Counter[str] = Counter()
         self.waiting: set[int] = set()
         self.late: set[int] = set()
+        self.delivered: list[str] = []
+        self.view: View | None = None
 
 
 class Line:
@@ -230,7 +232,8 @@ class World:
         packet = read_datagram(data, NullSeal())
         assert not isinstance(packet, Refusal), f"refused before any engine sees it: {packet}"
         parcel = Parcel(sender, receiver, Address(receiver), data, packet, self.now)
-        self.say(f"forged {self.describe(parcel)}")
+        forged = f"forged {self.describe(parcel)}"
+        self.say(forged, forged, many=lambda count: f"{forged} ({count} times)")
         self.queue.append(parcel)
 
     def _new_entropy(self, size: int) -> bytes:
@@ -299,9 +302,12 @@ class World:
             where = station.name if group == DEFAULT_GROUP else f"{station.name} in {group}"
             if isinstance(event, Message):
                 taken[group] += 1
+                station.delivered.append(brief(event))
                 self._say_message(where, event)
             else:
                 self.say(f"{where}: {describe_event(event, self.lives)}")
+                if isinstance(event, View):
+                    station.view = event
                 if isinstance(event, Left):
                     del taken[group]
         return [EventsTaken(group, count) for group, count in taken.items()]

@@ -16,7 +16,7 @@ from unisono.errors import SettingError
 from unisono.fingerprint import fingerprint
 from unisono.identity import NAME_LIMIT_BYTES, MessageId, ProcessId, ViewId, new_incarnation, why_bad_name
 from unisono.node import Node
-from unisono.settings import FIELDS, LATER_SERVICES, Settings, read_setting, read_settings
+from unisono.settings import FIELDS, Settings, read_setting, read_settings
 from unisono.units import (
     DURATION_UNITS,
     MILLISECOND,
@@ -34,47 +34,131 @@ EPOCH = 1_700_000_000 * SECOND
 WALLS = st.integers(-SECOND, EPOCH * 2)
 
 
-@given(st.lists(st.tuples(st.booleans(), WALLS, st.integers(0, TIMESTAMP_LIMIT)), max_size=30))
-def test_the_clock_grows_and_stands_above_what_it_heard(steps: list[tuple[bool, int, int]]) -> None:
-    """Whatever the wall clock does, and up to the drift limit whatever peers say."""
+class Reading:
+    """What a process does with its clock, after how long, with its wall clock and a peer's timestamp."""
+
+    def __init__(self, ticks: bool, elapsed: int, wall: int, timestamp: int) -> None:
+        self.ticks = ticks
+        self.elapsed = elapsed
+        self.wall = wall
+        self.timestamp = timestamp
+
+
+NEAR_EPOCH = st.integers(EPOCH - 2 * DRIFT, EPOCH + 2 * DRIFT)
+READINGS = st.builds(
+    Reading,
+    st.booleans(),
+    st.integers(0, SECOND),
+    st.one_of(NEAR_EPOCH, WALLS),
+    st.one_of(NEAR_EPOCH, st.integers(0, TIMESTAMP_LIMIT)),
+)
+
+
+@given(st.integers(0, 1 << 40), st.lists(READINGS, max_size=30))
+def test_the_clock_grows_stands_above_what_it_believed_and_believes_nothing_too_far_ahead(
+    now: int, readings: list[Reading]
+) -> None:
+    """Whatever the wall clock does and peers say; what is not believed changes nothing."""
     clock = LamportClock(DRIFT)
-    for ticks, wall, timestamp in steps:
+    began = None
+    for reading in readings:
+        now += reading.elapsed
+        if began is None:
+            began = min(max(reading.wall, 0), WALL_LIMIT) - now
         before = clock.last
-        if ticks:
-            now = clock.tick(wall)
-            assert now == clock.last > before
-            assert now == max(before + 1, min(wall, WALL_LIMIT))
+        if reading.ticks:
+            assert clock.tick(now, reading.wall) == clock.last > before
+            assert clock.last >= now + began
+            continue
+        bound = max(now + began, min(reading.wall, WALL_LIMIT)) + DRIFT
+        twin = copy.deepcopy(clock)
+        believed = clock.observe(reading.timestamp, now, reading.wall)
+        assert believed == (reading.timestamp <= bound)
+        if believed:
+            assert clock.last == max(before, reading.timestamp)
+            assert clock.tick(now, reading.wall) > reading.timestamp
         else:
-            bound = min(max(wall, 0), WALL_LIMIT) + DRIFT
-            followed = clock.observe(timestamp, wall)
-            assert followed == (timestamp <= bound)
-            assert clock.last == max(before, min(timestamp, bound))
-            if followed:
-                assert clock.tick(wall) > timestamp
+            assert clock.last == before
+            later = now + SECOND
+            assert clock.tick(later, reading.wall) == twin.tick(later, reading.wall) or before == 0
 
 
-def test_a_step_back_of_the_wall_clock_does_not_take_time_back() -> None:
+def test_a_wall_clock_that_is_set_moves_no_timestamp() -> None:
     clock = LamportClock(DRIFT)
-    assert [clock.tick(1000), clock.tick(10), clock.tick(-5), clock.tick(2000)] == [1000, 1001, 1002, 2000]
+    assert clock.tick(5, 1000) == 1000
+    day = 86_400 * SECOND
+    assert [clock.tick(6, 1000 + day), clock.tick(7, 1000 - day), clock.tick(107, 0)] == [1001, 1002, 1102]
 
 
-def test_a_peer_far_ahead_is_followed_to_the_drift_limit_and_no_further() -> None:
+def test_timestamps_of_one_instant_never_repeat() -> None:
     clock = LamportClock(DRIFT)
-    assert not clock.observe(EPOCH + DRIFT + 1, EPOCH)
-    assert clock.last == EPOCH + DRIFT
-    assert clock.observe(EPOCH + DRIFT, EPOCH)
-    assert not clock.observe(TIMESTAMP_LIMIT, EPOCH)
-    assert clock.last == EPOCH + DRIFT
+    assert [clock.tick(5, 1000), clock.tick(5, 1000), clock.tick(5, 1000), clock.tick(9, 1004)] == [
+        1000,
+        1001,
+        1002,
+        1004,
+    ]
+
+
+def test_a_faster_peer_is_caught_up_with_and_kept_up_with() -> None:
+    """A second later this clock shows a second more than the peer did, and not its own time again."""
+    clock = LamportClock(DRIFT)
+    assert clock.tick(0, EPOCH) == EPOCH
+    assert clock.observe(EPOCH + 3 * SECOND, 10, EPOCH + 10)
+    assert clock.last == EPOCH + 3 * SECOND
+    assert clock.tick(SECOND + 10, EPOCH + SECOND + 10) == EPOCH + 4 * SECOND
+
+
+def test_a_slower_peer_takes_nothing_back() -> None:
+    clock = LamportClock(DRIFT)
+    clock.tick(0, EPOCH)
+    assert clock.observe(EPOCH - DRIFT, 10, EPOCH + 10)
+    assert clock.observe(0, 10, EPOCH + 10)
+    assert clock.tick(20, EPOCH + 20) == EPOCH + 20
+
+
+def test_a_peer_too_far_ahead_is_not_believed_and_not_followed_a_step() -> None:
+    clock = LamportClock(DRIFT)
+    clock.tick(0, EPOCH)
+    before = fingerprint(clock)
+    assert not clock.observe(EPOCH + DRIFT + 1, 0, EPOCH)
+    assert not clock.observe(TIMESTAMP_LIMIT, 0, EPOCH)
+    assert fingerprint(clock) == before
+    assert clock.observe(EPOCH + DRIFT, 0, EPOCH)
+    assert clock.tick(0, EPOCH) == EPOCH + DRIFT + 1
+
+
+def test_peers_cannot_drag_the_clock_beyond_the_drift_limit_one_after_the_other() -> None:
+    """The limit is counted from the own time, and not from where the last peer took the clock."""
+    clock = LamportClock(DRIFT)
+    clock.tick(0, EPOCH)
+    assert clock.observe(EPOCH + DRIFT, 0, EPOCH)
+    assert not clock.observe(EPOCH + DRIFT + 2, 1, EPOCH + 1)
+    assert clock.observe(EPOCH + DRIFT + 1, 1, EPOCH + 1)
+
+
+def test_a_life_that_began_with_a_slow_wall_clock_believes_its_peers_once_that_is_set_right() -> None:
+    clock = LamportClock(DRIFT)
+    clock.tick(0, EPOCH - 86_400 * SECOND)
+    assert not clock.observe(EPOCH, 1, EPOCH - 86_400 * SECOND)
+    assert clock.observe(EPOCH, 2, EPOCH)
+    assert clock.tick(2, EPOCH) == EPOCH + 1
 
 
 @pytest.mark.parametrize("wall", [WALL_LIMIT, TIMESTAMP_LIMIT, 1 << 63, 1 << 80])
 def test_whatever_a_wall_clock_says_there_is_room_to_tick_on(wall: int) -> None:
     """Also for the largest drift limit that settings allow, and for a billion messages a second for years."""
     clock = LamportClock(86_400 * SECOND)
-    assert [clock.tick(wall), clock.tick(wall)] == [WALL_LIMIT, WALL_LIMIT + 1]
-    assert not clock.observe(TIMESTAMP_LIMIT, wall)
-    assert clock.tick(wall) == WALL_LIMIT + 86_400 * SECOND + 1
+    assert [clock.tick(0, wall), clock.tick(1, wall)] == [WALL_LIMIT, WALL_LIMIT + 1]
+    assert not clock.observe(TIMESTAMP_LIMIT, 1, wall)
+    assert clock.observe(WALL_LIMIT + 86_400 * SECOND, 1, wall)
+    assert clock.tick(2, wall) == WALL_LIMIT + 86_400 * SECOND + 1
     assert clock.last + 365 * 86_400 * SECOND < TIMESTAMP_LIMIT
+
+
+def test_a_wall_clock_before_the_epoch_is_read_as_the_epoch() -> None:
+    clock = LamportClock(DRIFT)
+    assert [clock.tick(7, -SECOND), clock.tick(9, -SECOND)] == [1, 2]
 
 
 ENTROPY = st.binary(min_size=4, max_size=4)
@@ -171,7 +255,7 @@ def test_what_is_not_a_duration_is_refused_with_an_example(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "complaint"),
     [
-        ("keepalive", "1s", "keepalive: unknown setting; known ones are service, sources"),
+        ("keepalive", "1s", "keepalive: unknown setting; known ones are service, role"),
         ("keep_alive", 200, 'expected a duration with a unit such as "200ms", got 200'),
         ("keep_alive", "fast", "such as '200ms'"),
         ("keep_alive", "2min", "keep_alive: expected 1ms to 1min"),
@@ -192,12 +276,6 @@ def test_a_setting_that_cannot_be_says_so(name: str, value: object, complaint: s
         read_setting(name, value)
     assert complaint in str(caught.value)
     assert caught.value.name == name
-
-
-@pytest.mark.parametrize("service", LATER_SERVICES)
-def test_a_service_that_comes_later_is_refused_by_name(service: str) -> None:
-    with pytest.raises(SettingError, match=f"service '{service}' is not offered yet; choose one of unordered, source"):
-        read_setting("service", service)
 
 
 def test_settings_are_read_over_a_base() -> None:

@@ -7,7 +7,7 @@ decides when what came is delivered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from unisono.engine import Address, Contribute, SendersAgreed
 from unisono.events import SourceUnavailable, ViewReason
@@ -63,6 +63,7 @@ class Following:
         "_activations",
         "_context",
         "_contributed",
+        "_crowded",
         "_delivery",
         "_departed",
         "_followed",
@@ -87,6 +88,7 @@ class Following:
         self._departed: dict[ProcessId, tuple[int, int]] = {}
         self._followed: dict[ProcessId, None] = {}
         self._presentation = self._present()
+        self._crowded: set[ProcessId] = set()
         self._reported_at = 0
         self._contributed: tuple[Entry, ...] = ()
 
@@ -110,13 +112,28 @@ class Following:
         for source, stream in sorted(self.streams.items()):
             stream.silent = not self._context.wants(source.name)
             stream.in_view = False
-            if stream.silent and not self._context.takes_part_with(source.name):
+            stream.cut = None
+            if not self._needs(source.name) or (stream.silent and stream.ending is not None):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
                 del self.streams[source]
                 self._repairing.forget(source)
+            elif stream.ending is None:  # it counts this process already; now it hears whether it is waited for
+                self._ask(step, source, stream.address, stream.attempt)
+        for source, activation in sorted(self._activations.items()):
+            if not self._needs(source.name):
+                self._give_up(step, source, activation)
+                del self._activations[source]
         if self._context.settings.reliable:
             self._presentation.begin(step, reason)
             self._bury(step)
+        else:
+            for _, stream in sorted(self.streams.items()):
+                self._present_news(step, stream)
+        self._catch_up(step, self.streams)
+
+    def _needs(self, name: str) -> bool:
+        """Whether a source of that name is to be followed, be it to deliver it or to take part with it."""
+        return self._context.wants(name) or self._context.takes_part_with(name)
 
     def _present(self) -> BySource | ByTimestamp:
         kind = ByTimestamp if self._context.settings.service == "timestamp" else BySource
@@ -127,20 +144,25 @@ class Following:
         for source, stream in sorted(self.streams.items()):
             self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
         for source, activation in sorted(self._activations.items()):
-            if activation.tries:
-                self._context.tell(step, activation.address, Deactivation(source, activation.attempt))
+            self._give_up(step, source, activation)
         self.streams.clear()
         self._activations.clear()
         self._contribute(step, [])
+        self._presentation = self._present()
         for name in ("activation", "report", "request"):
             self._context.deadlines.clear(name)
+
+    def _give_up(self, step: Step, source: ProcessId, activation: Activation) -> None:
+        """A source that may have granted what was asked of it need not count this process."""
+        if activation.tries:
+            self._context.tell(step, activation.address, Deactivation(source, activation.attempt))
 
     def consider(self, step: Step, source: ProcessId, address: Address) -> None:
         """Begin to follow a source that was heard, if it is wanted and not followed yet."""
         if source in self.streams or source in self._activations or source in self._departed:
             return
         settings = self._context.settings
-        if not self._context.wants(source.name) and not self._context.takes_part_with(source.name):
+        if not self._needs(source.name):
             return
         if source in self._followed and not settings.rejoin:
             return
@@ -151,7 +173,7 @@ class Following:
     def forget(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
         """A source is gone without a farewell."""
         stream = self.streams.get(source)
-        if stream is not None:
+        if stream is not None and not self._presentation.removes(source):
             step.mark("source-silent" if reason is ViewReason.SILENT else "source-restarted")
             self._end(step, stream, reason)
         self._activations.pop(source, None)
@@ -214,6 +236,7 @@ class Following:
             step.note(Reason.KEYS_REFUSED)
             return
         del self._activations[source]
+        self._repairing.forget(source)
         if activation.tries == 1:
             self._context.measure(source, step.now - activation.asked_at)
         self._followed[source] = None
@@ -240,20 +263,36 @@ class Following:
         self._bury(step)
 
     def agree(self, step: Step, agreed: SendersAgreed) -> None:
-        """Take a sender view from whoever provides it."""
-        if isinstance(self._presentation, ByTimestamp):
-            self._presentation.agree(step, agreed)
-            self._bury(step)
+        """Take a sender view from whoever provides it; what is missing up to its cut is asked for."""
+        if not isinstance(self._presentation, ByTimestamp):
+            step.note(Reason.UNWANTED)
+            return
+        self._context.believes(step, agreed.view.start)  # later views of this process stand above it (M2)
+        for source, last in sorted(agreed.cut):
+            stream = self._active(source)
+            if stream is not None and stream.on_announced(last, self._request_due(step, stream)):
+                step.mark("gap-at-the-end")
+                self._schedule_request(step, stream)
+        self._presentation.agree(step, agreed)
+        self._bury(step)
 
     def drain(self, step: Step) -> None:
         """The application has room again: deliver what waits for it."""
         stalled = self._presentation.resume(step)
         self._bury(step)
-        if not stalled:
-            return
-        for _, stream in sorted(self.streams.items()):
+        if stalled:
+            self._catch_up(step, self.streams)
+
+    def _catch_up(self, step: Step, sources: Collection[ProcessId]) -> None:
+        """There may be room again: ask for what had none, and say how far this process is."""
+        for source in sorted(sources):
+            stream = self._active(source)
+            if stream is None:
+                continue
             self._schedule_request(step, stream)
-            if stream.reported < stream.window.contiguous and not stream.crowded:
+            if stream.crowded:
+                self._crowded.add(source)
+            elif stream.reported < stream.window.contiguous:
                 self._schedule_report(step, stream)
 
     def activate(self, step: Step) -> None:
@@ -275,17 +314,15 @@ class Following:
             activation.tries += 1
             activation.asked_at = step.now
             activation.due = step.now + self._context.spread(settings.activation_interval)
-            request = ActivationRequest(
-                source,
-                activation.attempt,
-                settings.service == "timestamp",
-                settings.role == "sender",
-                self._context.keys.contribution(),
-            )
-            self._context.tell(step, activation.address, request)
+            self._ask(step, source, activation.address, activation.attempt)
         due = min((activation.due for activation in self._activations.values()), default=None)
         if due is not None:
             self._context.deadlines.set("activation", due)
+
+    def _ask(self, step: Step, source: ProcessId, address: Address, attempt: int) -> None:
+        settings, extension = self._context.settings, self._context.keys.contribution()
+        ordered, sender = settings.service == "timestamp", settings.role == "sender"
+        self._context.tell(step, address, ActivationRequest(source, attempt, ordered, sender, extension))
 
     def request_repairs(self, step: Step) -> None:
         """Ask everybody for what is missing and due (000 3.3): whoever holds it may repair it."""
@@ -335,6 +372,7 @@ class Following:
         patience = min(stream.patience for stream in followed)
         self._reported_at = step.now
         entries = [(stream, stream.report()) for stream in followed]
+        self._crowded.update(stream.source for stream in followed if stream.crowded)
         self._contribute(step, [(stream, entry) for stream, entry in entries if self._through_hierarchy(stream)])
         direct = [(stream, entry) for stream, entry in entries if self._speaks_for_itself(stream)]
         if len(direct) <= UNICAST_REPORTS:
@@ -418,12 +456,18 @@ class Following:
         self._bury(step)
 
     def _bury(self, step: Step) -> None:
-        """Follow no more whose last message was delivered."""
+        """Follow no more whose last message was delivered; who had too little room may have it now."""
+        if self._crowded:
+            crowded, self._crowded = self._crowded, set()
+            self._catch_up(step, crowded)
         while self._presentation.over:
             stream, reason = self._presentation.over.pop(0)
             source = stream.source
             del self.streams[source]
-            self._repairing.forget(source)
+            if reason is ViewReason.AGREED:  # others may still lack what this process has of it up to the cut
+                self._repairing.retire(source, step.now + self._context.settings.patience)
+            else:
+                self._repairing.forget(source)
             if reason in (ViewReason.LEFT, ViewReason.TOO_LARGE):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
             if reason is ViewReason.LEFT:
@@ -452,6 +496,8 @@ class Following:
         due = stream.tickets.next_due(stream.horizon)
         if due is not None:
             self._context.deadlines.advance("request", due)
+        else:
+            self._crowded.add(stream.source)
 
     def _schedule_report(self, step: Step, stream: Stream) -> None:
         """Soon after news, at once when much has come, so that the sender's window does not run dry."""

@@ -305,7 +305,8 @@ class IntergroupEngine:
             elif isinstance(message, Deactivation):
                 self._speaking.on_deactivation(step, source, message)
             elif isinstance(message, ActivationGrant):
-                self._receiving.following.on_activation_grant(step, source, address, message)
+                if self._context.believes(step, message.timestamp):
+                    self._receiving.following.on_activation_grant(step, source, address, message)
             elif isinstance(message, LeftBehindNotice):
                 self._receiving.following.on_left_behind(step, source, message)
 
@@ -367,6 +368,7 @@ class IntergroupEngine:
                     self._receiving.forget(step, peer, ViewReason.SILENT)
                     self._context.forget(peer)
                 self._receiving.on_time(step)
+                self._repairing.expire(step.now)
                 if settings.role == "sender":
                     self._speaking.keep_informed(step)
                 self._speaking.lose_patience(step)

@@ -39,6 +39,10 @@ class SourceLatest(CasualReceiver):
         self._last[source] = message.sequence
         self._delivery.whole(step, source, message, message.payload)
 
+    def forget(self, source: ProcessId) -> None:
+        super().forget(source)
+        self._last.pop(source, None)
+
 
 class Waiting:
     """A message that others may still come before."""
@@ -78,6 +82,11 @@ class TimestampLatest(CasualReceiver):
 
     def on_time(self, step: Step) -> None:
         super().on_time(step)
+        self._release(step)
+
+    def release_all(self, step: Step) -> None:
+        """Another service follows: what waits does not wait any longer."""
+        self._reached.clear()
         self._release(step)
 
     def forget(self, source: ProcessId) -> None:

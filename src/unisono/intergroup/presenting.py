@@ -45,16 +45,21 @@ class BySource:
         """What is delivered source by source keeps no other group waiting."""
         return FOREVER
 
+    def removes(self, source: ProcessId) -> bool:
+        """Whether an agreement decides where the messages of a source end, and not its silence."""
+        return False
+
     def begin(self, step: Step, reason: ViewReason) -> None:
         """The first view: this process, where it listens to itself, and whatever is followed already."""
         itself = self._context.process
         for _, stream in sorted(self._streams.items()):
-            stream.in_view = not stream.silent and stream.ending is None
+            stream.in_view = not stream.silent
         reasons = [(stream.source, reason) for _, stream in sorted(self._streams.items()) if stream.in_view]
         own = [(itself, reason)] if self._context.wants(itself.name) else []
         self.install(step, [*own, *reasons])
         for _, stream in sorted(self._streams.items()):
             self.on_news(step, stream)
+        self.own_messages(step, self._delivery.take_own())
 
     def add(self, step: Step, stream: Stream) -> None:
         """A source was activated."""
@@ -173,6 +178,10 @@ class ByTimestamp(BySource):
         now = self._context.clock.last if own is None else own.timestamp
         return now if first is None else min(now, first[0][0])
 
+    def removes(self, source: ProcessId) -> bool:
+        agreed = self._agreed
+        return agreed is not None and source in dict(agreed.cut) and source not in _members(agreed)
+
     def begin(self, step: Step, reason: ViewReason) -> None:
         for _, stream in sorted(self._streams.items()):
             if not stream.silent:
@@ -234,7 +243,8 @@ class ByTimestamp(BySource):
             elif (first is None or not self._advance(step, *first)) and not self._installed_agreed(step):
                 return
         first = self._order.first()
-        if not self._delivery.has_room and ((first is not None and not first[0][1]) or self._own_is_next(first)):
+        waits = self._agreed is not None or (first is not None and not first[0][1]) or self._own_is_next(first)
+        if waits and not self._delivery.has_room:
             self._stalled = True
             step.mark("application-full")
 
@@ -252,8 +262,7 @@ class ByTimestamp(BySource):
         timestamp, waits, source = key
         if not stream.in_view:
             if self._order.is_past_floor(stream):
-                stream.in_view = True
-                self.install(step, [(source, ViewReason.ACTIVATED)])
+                self._take_into_view(step, stream)
                 return True
             if waits:
                 return False
@@ -268,6 +277,15 @@ class ByTimestamp(BySource):
         if stream.ending is not None and stream.window.head is None:
             self._let_go(step, stream, stream.ending)
         return True
+
+    def _take_into_view(self, step: Step, first: Stream) -> None:
+        """A stream is past the floor, and so is every other behind it: the first view has all of them."""
+        newcomers = [first]
+        if self._delivery.view is None:
+            newcomers = [stream for _, stream in sorted(self._streams.items()) if stream in self._order]
+        for stream in newcomers:
+            stream.in_view = True
+        self.install(step, [(stream.source, ViewReason.ACTIVATED) for stream in newcomers])
 
     def _on_whole(self, step: Step, stream: Stream, message: DataMessage, data: bytes) -> None:
         if stream.in_view:
@@ -286,7 +304,7 @@ class ByTimestamp(BySource):
         if own is not None and own.sequence <= self._own_cut(agreed):
             return False
         self._agreed = None
-        members = {point.source for point in agreed.members}
+        members = _members(agreed)
         gone = [
             stream for _, stream in sorted(self._streams.items()) if stream.in_view and stream.source not in members
         ]
@@ -303,4 +321,11 @@ class ByTimestamp(BySource):
 
     def _let_go(self, step: Step, stream: Stream, reason: ViewReason) -> None:
         self._order.remove(stream.source)
+        others = (other for other in self._streams.values() if other is not stream)
+        if self._delivery.view is None and all(other.source.name != stream.source.name for other in others):
+            self._missing.add(stream.source.name)
         super()._let_go(step, stream, reason)
+
+
+def _members(agreed: SendersAgreed) -> set[ProcessId]:
+    return {point.source for point in agreed.members}

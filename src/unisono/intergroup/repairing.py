@@ -27,13 +27,14 @@ STAND_IN_BYTES = 256 * 1024
 class Repairing:
     """What is held of each source, and which of it is about to be repaired."""
 
-    __slots__ = ("_context", "_credit", "_holdings", "_repairs", "_sending", "_timing")
+    __slots__ = ("_context", "_credit", "_holdings", "_repairs", "_retired", "_sending", "_timing")
 
     def __init__(self, context: Context, sending: Sending) -> None:
         self._context = context
         self._sending = sending
         self._credit = STAND_IN_BYTES
         self._holdings: dict[ProcessId, Holding] = {}
+        self._retired: dict[ProcessId, int] = {}
         self._repairs = Repairs()
         self._timing = RepairTiming(context.pace)
 
@@ -61,7 +62,17 @@ class Repairing:
     def forget(self, source: ProcessId) -> None:
         """This process follows a source no longer."""
         self._holdings.pop(source, None)
+        self._retired.pop(source, None)
         self._repairs.forget(source)
+
+    def retire(self, source: ProcessId, until: int) -> None:
+        """This process follows a source no longer, but repairs what it has of it for a while."""
+        self._retired[source] = until
+
+    def expire(self, now: int) -> None:
+        """Forget those whose while is over."""
+        for source in [source for source, until in self._retired.items() if until <= now]:
+            self.forget(source)
 
     def on_request(
         self, step: Step, source: ProcessId, ranges: tuple[Range, ...], asked: Asked, receivers: int

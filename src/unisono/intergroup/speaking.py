@@ -6,6 +6,7 @@ A message is stable when every receiver that counts has reported it. Stability f
 from __future__ import annotations
 
 from unisono.engine import Address
+from unisono.events import SendRefused
 from unisono.identity import ProcessId
 from unisono.intergroup.audience import LISTENER_LIMIT, Audience, Listener, Standing
 from unisono.intergroup.context import Context
@@ -78,7 +79,7 @@ class Speaking:
         """Release what is stable and send what the window admits, until neither goes on."""
         sending = self.sending
         self._release(step)
-        self.waits_for_view = bool(sending.waiting) and not self._receiving.following.may_send
+        self.waits_for_view = bool(sending.waiting) and not self.leaving and not self._receiving.following.may_send
         if self.waits_for_view:
             return
         while sending.waiting and sending.has_room:
@@ -96,13 +97,18 @@ class Speaking:
                 self._receiving.own_messages(step, own)
             self._release(step)
         sending.note_blocked(step)
-        self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
+        if self._context.settings.role == "sender":
+            self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
 
     def become_leaving(self, step: Step) -> None:
-        """Say farewell after everything that waits to be sent."""
+        """Say farewell after everything that waits to be sent; a mere receiver was never heard and just goes."""
         self.leaving = True
         self._delivery.drop_own()
-        self.sending.enqueue_farewell()
+        if self.waits_for_view:  # no view will come any more
+            for ticket in self.sending.drop_queue():
+                step.deliver(SendRefused(ticket, Reason.NOT_MEMBER))
+        if self._context.settings.role == "sender":
+            self.sending.enqueue_farewell()
         self.advance(step)
 
     def on_activation_request(
@@ -117,6 +123,7 @@ class Speaking:
             if listener is not None:
                 step.mark("activation-renewed")
             listener = self._admit(step, receiver, address, message)
+        self.audience.note_ordered(receiver, message.ordered)
         listener.heard = step.now
         listener.address = address
         grant = ActivationGrant(
@@ -262,6 +269,8 @@ class Speaking:
     def _why_ignore_request(self, listener: Listener | None, message: ActivationRequest) -> Reason | None:
         if self.leaving:
             return Reason.NOT_MEMBER
+        if self._context.settings.role == "receiver":
+            return Reason.ONLY_RECEIVES
         if not self._context.keys.accept(message.extension):
             return Reason.KEYS_REFUSED
         if listener is not None and listener.attempt > message.attempt:

@@ -6,7 +6,7 @@ source has reached, and only where nothing of the source is missing (E3); the ke
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from unisono.identity import ProcessId
 from unisono.intergroup.stream import Stream
@@ -14,9 +14,15 @@ from unisono.intergroup.stream import Stream
 Key = tuple[int, int, ProcessId]
 """Timestamp; 0 for a message and 1 for a stream that only waits; source. The lowest is next."""
 
+STALE_LIMIT = 64
+"""So many places that nobody stands at any more are kept beside four for each stream."""
+
 
 class TimestampOrder:
-    """The streams that take part, by how far each has come. Finding the next costs the logarithm of their number."""
+    """The streams that take part, by how far each has come. Finding the next costs the logarithm of their number.
+
+    Places that streams have left stay in the heap until they come up or are too many.
+    """
 
     __slots__ = ("_heap", "_streams", "floor")
 
@@ -25,6 +31,10 @@ class TimestampOrder:
         self._streams: dict[ProcessId, Stream] = {}
         self.floor: tuple[int, ProcessId] = (0, ProcessId("", 0))
         """The key of the last message that was delivered: nothing below it may follow."""
+
+    def __len__(self) -> int:
+        """How many places are kept, with those that streams have left."""
+        return len(self._heap)
 
     def __contains__(self, stream: Stream) -> bool:
         return self._streams.get(stream.source) is stream
@@ -44,6 +54,9 @@ class TimestampOrder:
         if front != stream.placed and stream in self:
             stream.placed = front
             heappush(self._heap, (*front, stream.source))
+            if len(self._heap) > STALE_LIMIT + 4 * len(self._streams):
+                self._heap = [(*held.placed, held.source) for held in self._streams.values() if held.placed]
+                heapify(self._heap)
 
     def first(self) -> tuple[Key, Stream] | None:
         """The stream that everything waits for: the one whose message is next, or that may still bring it."""

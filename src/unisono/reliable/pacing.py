@@ -1,10 +1,10 @@
 """How much a source may send: a window that opens as receivers keep up, a rate that follows what is lost (000 4.5.3).
 
-The window of what is not stable begins small and doubles with every window that became stable, up to its limit. Nothing
-is held to a rate until receivers miss over a tenth of what is sent. Then the window halves, and the rate shrinks by
-half of the share that is lost beyond the usual, rests while little is lost, and grows by a twentieth at a time while
-next to nothing is. Repairs count like anything else that is sent. A share that does not fall with the rate is the
-network's own and becomes the usual: a line that loses packets at random is not a line that is full.
+The window of what is not stable begins small and doubles with every window that became stable, up to its limit.
+Nothing is held to a rate until receivers miss more than a tenth of what is sent. Then the window halves, and the rate
+shrinks by half of the share that is lost beyond the usual, rests while little is lost, and grows by a twentieth at a
+time while next to nothing is. Repairs count like anything else that is sent. A share that does not fall with the rate
+is the network's own and becomes the usual: a line that loses packets at random is not a line that is full.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Pacing:
 
     def on_lost(self, now: int, first: int, last: int) -> None:
         """Somebody misses these sequences; what was counted before is not counted again."""
-        if last > self._counted:
+        if first <= last and last > self._counted:
             self._lost += last - max(first, self._counted + 1) + 1
             self._counted = last
         self._conclude(now)

@@ -62,7 +62,7 @@ class Step:
         """Write a row after the events so far, so that the trace has the order in which things happened."""
         if not self._place.tracing:
             return
-        self._flush()
+        self.flush()
         row.group = self._place.group
         row.service = self._place.service
         row.stretch = self._place.stretch
@@ -74,10 +74,11 @@ class Step:
         self.record(GaugeRow(kind="MARK", name=name, value=1))
 
     def finish(self) -> list[Effect]:
-        self._flush()
+        self.flush()
         return self._effects
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Hand over the events so far, as of the place where they happened."""
         if self._events:
             place = self._place
             self._effects.append(Deliver(place.group, place.service, place.stretch, tuple(self._events)))

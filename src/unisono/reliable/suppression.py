@@ -239,7 +239,7 @@ class RepairTiming:
         if source_gone:
             return race
         turn = self._pace.known(asked.to_source) + self._pace.known(to_source) - back
-        return self._pace.allow(max(turn, 0)) + race
+        return self._pace.allow(min(max(turn, 0), self._pace.limit)) + race
 
     def hold_down(self, distance: int | None) -> int:
         """How long after a repair a request from that distance may have been sent before the repair was heard there."""

@@ -1,0 +1,33 @@
+"""The rate of a source follows what is lost, whatever receivers say about what was never sent."""
+
+from __future__ import annotations
+
+from unisono.reliable.pacing import INTERVAL, Pacing
+from unisono.units import MIB
+
+
+def sent_and_missed(*missed: tuple[int, int]) -> Pacing:
+    """A hundred sequences, of which these were asked for; then the interval ends."""
+    pacing = Pacing(4 * MIB, 1400)
+    pacing.on_sent(0, 0, 0)
+    for _ in range(100):
+        pacing.on_sent(1, 1, 1400)
+    for first, last in missed:
+        pacing.on_lost(2, first, last)
+    pacing.on_sent(INTERVAL, 1, 1400)
+    return pacing
+
+
+def test_a_source_whose_receivers_miss_much_sends_more_slowly() -> None:
+    assert sent_and_missed().rate is None
+    assert sent_and_missed((1, 5)).rate is None
+    assert sent_and_missed((1, 50)).rate is not None
+
+
+def test_what_was_asked_for_twice_is_lost_once() -> None:
+    assert sent_and_missed((1, 8), (1, 8)).rate is None
+
+
+def test_a_range_that_was_never_sent_takes_nothing_from_what_is_lost() -> None:
+    """Cut to what was sent, it is empty."""
+    assert sent_and_missed((1, 50), (1000, 100)).rate == sent_and_missed((1, 50)).rate
