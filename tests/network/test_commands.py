@@ -41,6 +41,17 @@ def test_two_chats_find_each_other(realm: str, transport: str) -> None:
         assert "ada: hello ada" not in ada.lines
 
 
+@pytest.mark.parametrize("service", ["timestamp", "source-latest", "timestamp-latest", "framed", "unordered"])
+def test_two_chats_may_receive_by_different_services(realm: str, service: str) -> None:
+    with closing(chat("ada", realm)) as ada, closing(chat("bob", realm, "--service", service)) as bob:
+        ada.wait_line("* bob is here")
+        bob.wait_line("* ada is here")
+        ada.tell("hello bob")
+        bob.wait_line("ada: hello bob")
+        bob.tell("hello ada")
+        ada.wait_line("bob: hello ada")
+
+
 def test_chat_refuses_a_bad_call(realm: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "unisono", "chat", "lobby", "--realm", realm, "--interface", "nowhere"],

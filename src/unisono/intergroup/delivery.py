@@ -112,8 +112,14 @@ class Delivery:
         return own
 
     def drop_own(self) -> None:
-        """This process is leaving: its application gets nothing more."""
+        """This process is leaving, or does not listen to itself any more: its application gets none of its own."""
         self._own.clear()
+
+    def take_own(self) -> list[OwnMessage]:
+        """Own messages that have waited for an order that is given up."""
+        own = list(self._own)
+        self._own.clear()
+        return own
 
     def begin_stretch(self) -> None:
         """Another service begins, without a view so far."""

@@ -92,6 +92,9 @@ class Following:
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
                 del self.streams[source]
                 self._repairing.forget(source)
+        if reason is ViewReason.SERVICE:
+            for source, stream in sorted(self.streams.items()):
+                self._ask(step, source, stream.address, stream.attempt)  # so that it knows who waits for the time
         if self._context.settings.reliable:
             self._presentation.begin(step, reason)
             self._bury(step)
@@ -246,17 +249,16 @@ class Following:
             activation.tries += 1
             activation.asked_at = step.now
             activation.due = step.now + self._context.spread(settings.activation_interval)
-            request = ActivationRequest(
-                source,
-                activation.attempt,
-                settings.service == "timestamp",
-                settings.role == "sender",
-                self._context.keys.contribution(),
-            )
-            self._context.tell(step, activation.address, request)
+            self._ask(step, source, activation.address, activation.attempt)
         due = min((activation.due for activation in self._activations.values()), default=None)
         if due is not None:
             self._context.deadlines.set("activation", due)
+
+    def _ask(self, step: Step, source: ProcessId, address: Address, attempt: int) -> None:
+        """Ask a source to count this receiver, or tell one that does by which service it receives now."""
+        settings, keys = self._context.settings, self._context.keys
+        ordered, sender = settings.service == "timestamp", settings.role == "sender"
+        self._context.tell(step, address, ActivationRequest(source, attempt, ordered, sender, keys.contribution()))
 
     def request_repairs(self, step: Step) -> None:
         """Ask everybody for what is missing and due (000 3.3): whoever holds it may repair it."""

@@ -50,6 +50,10 @@ class BySource:
         self.install(step, [*own, *reasons])
         for _, stream in sorted(self._streams.items()):
             self.on_news(step, stream)
+        if own:
+            self.own_messages(step, ())
+        else:
+            self._delivery.drop_own()
 
     def add(self, step: Step, stream: Stream) -> None:
         """A source was activated."""

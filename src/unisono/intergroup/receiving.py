@@ -78,6 +78,8 @@ class Receiving:
         step.mark("service-changed")
         self.following.begin(step, ViewReason.SERVICE)
         self._show_members(step, [(context.process, ViewReason.SERVICE)])
+        if self.casual is not None:
+            self.casual.own_messages(step, self._delivery.take_own())
 
     def on_heard(self, step: Step, peer: ProcessId) -> None:
         """A peer lives: news for an application that asked for membership (003 6.1)."""

@@ -76,13 +76,15 @@ class Speaking:
                 self._receiving.own_messages(step, own)
             self._release(step)
         sending.note_blocked(step)
-        self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
+        if self._context.settings.role == "sender":
+            self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
 
     def become_leaving(self, step: Step) -> None:
-        """Say farewell after everything that waits to be sent."""
+        """Say farewell after everything that waits to be sent; nobody follows a receiver, which has nothing to say."""
         self.leaving = True
         self._delivery.drop_own()
-        self.sending.enqueue_farewell()
+        if self._context.settings.role == "sender":
+            self.sending.enqueue_farewell()
         self.advance(step)
 
     def on_activation_request(
@@ -97,6 +99,8 @@ class Speaking:
             if listener is not None:
                 step.mark("activation-renewed")
             listener = self._admit(step, receiver, address, message)
+        else:
+            self.audience.note_ordered(receiver, message.ordered)
         listener.heard = step.now
         listener.address = address
         grant = ActivationGrant(
