@@ -115,7 +115,8 @@ class Group:
         """
         outbox = self._open_outbox()
         chosen = sources if isinstance(sources, str) else list(sources)
-        settings = read_settings({"service": service, "sources": chosen}, self.settings)
+        alone = {} if service == "timestamp" else {"across": ""}  # only timestamps order messages across groups
+        settings = read_settings({"service": service, "sources": chosen, **alone}, self.settings)
         if outbox.error is not None:
             raise outbox.error
         self.settings = settings

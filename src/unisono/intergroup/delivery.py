@@ -111,15 +111,15 @@ class Delivery:
         self.message(step, self._process, own.sequence, own.number, own.timestamp, own.payload, own.name)
         return own
 
-    def drop_own(self) -> None:
-        """This process is leaving, or does not listen to itself any more: its application gets none of its own."""
-        self._own.clear()
-
     def take_own(self) -> list[OwnMessage]:
-        """Own messages that have waited for an order that is given up."""
-        own = list(self._own)
+        """The messages of this process that wait for its application: another service takes them over."""
+        waiting = list(self._own)
         self._own.clear()
-        return own
+        return waiting
+
+    def drop_own(self) -> None:
+        """This process is leaving: its application gets nothing more."""
+        self._own.clear()
 
     def begin_stretch(self) -> None:
         """Another service begins, without a view so far."""

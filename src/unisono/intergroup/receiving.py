@@ -70,6 +70,8 @@ class Receiving:
     def change(self, step: Step, service: Service, sources: Literal["all"] | tuple[str, ...]) -> None:
         """Serve the application differently from now on; between two reliable services nothing is lost or repeated."""
         context = self._context
+        if isinstance(self.casual, TimestampLatest):
+            self.casual.release_all(step)
         context.settings = replace(context.settings, service=service, sources=sources)
         self._place.stretch += 1
         self._place.service = SERVICE_CODES[service]

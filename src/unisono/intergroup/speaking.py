@@ -80,7 +80,7 @@ class Speaking:
             self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
 
     def become_leaving(self, step: Step) -> None:
-        """Say farewell after everything that waits to be sent; nobody follows a receiver, which has nothing to say."""
+        """Say farewell after everything that waits to be sent; a mere receiver was never heard and just goes."""
         self.leaving = True
         self._delivery.drop_own()
         if self._context.settings.role == "sender":
