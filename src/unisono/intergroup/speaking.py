@@ -6,6 +6,7 @@ A message is stable when every receiver that counts has reported it. Stability f
 from __future__ import annotations
 
 from unisono.engine import Address
+from unisono.events import SendRefused
 from unisono.identity import ProcessId
 from unisono.intergroup.audience import LISTENER_LIMIT, Audience, Listener, Standing
 from unisono.intergroup.context import Context
@@ -61,7 +62,7 @@ class Speaking:
         """Release what is stable and send what the window admits, until neither goes on."""
         sending = self.sending
         self._release(step)
-        self.waits_for_view = bool(sending.waiting) and not self._receiving.following.may_send
+        self.waits_for_view = bool(sending.waiting) and not self.leaving and not self._receiving.following.may_send
         if self.waits_for_view:
             return
         while sending.waiting and sending.has_room:
@@ -83,6 +84,9 @@ class Speaking:
         """Say farewell after everything that waits to be sent; a mere receiver was never heard and just goes."""
         self.leaving = True
         self._delivery.drop_own()
+        if self.waits_for_view:  # no view will come any more
+            for ticket in self.sending.drop_queue():
+                step.deliver(SendRefused(ticket, Reason.NOT_MEMBER))
         if self._context.settings.role == "sender":
             self.sending.enqueue_farewell()
         self.advance(step)
