@@ -1,7 +1,7 @@
 """Named messages: a reader comes late, is sent nothing of what it missed, and asks for the one page that it wants.
 
-Run it with `python examples/pages.py`. An editor keeps a page until every reliable receiver has reported it; the archive
-reports rarely here, so that pages can be asked for meanwhile.
+Run it with `python examples/pages.py`. An editor keeps a page until every reliable receiver has reported it; the
+archive reports rarely here, so that pages can be asked for meanwhile.
 """
 
 from __future__ import annotations

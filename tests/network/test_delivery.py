@@ -27,6 +27,7 @@ from unisono import (
     ViewReason,
     join,
 )
+from unisono.runtime.transports import TransportName
 
 CASUAL: list[Service] = ["unordered", "source-latest", "timestamp-latest", "framed"]
 
@@ -51,15 +52,11 @@ async def next_of(group: Group, kind: type[Gap] | type[Unrecovered] | type[View]
     raise AssertionError("the group ended before")
 
 
-async def heard_by(group: Group, count: int) -> None:
-    """Wait until a receiver with views of whom it hears has this many in them."""
-    await members_are(group, count)
-
-
-def test_four_members_in_timestamp_order_deliver_one_sequence(realm: str) -> None:
+@pytest.mark.parametrize("transport", ["multicast", "mesh"])
+def test_four_members_in_timestamp_order_deliver_one_sequence(realm: str, transport: TransportName) -> None:
     async def main() -> None:
         names = ["ada", "bob", "eve", "joe"]
-        async with together(names, realm, service="timestamp") as groups:
+        async with together(names, realm, service="timestamp", transport=transport) as groups:
             speaking = [asyncio.create_task(chatter(group, 50)) for group in groups]
             found = await asyncio.gather(*(messages(group, 200) for group in groups))
             await asyncio.gather(*speaking)
@@ -97,7 +94,7 @@ def test_services_without_a_handshake_deliver(realm: str, service: Service) -> N
         options: dict[str, Any] = {"realm": realm, "storage": "memory", "service": service, "membership": True}
         async with join("g", name="ada", **options) as ada, join("g", name="bob", **options) as bob:
             for group in (ada, bob):
-                await heard_by(group, 2)
+                await members_are(group, 2)
             for group in (ada, bob):
                 await chatter(group, 20)
             for group in (ada, bob):
@@ -120,7 +117,7 @@ def test_the_latest_services_pass_over_what_is_lost(realm: str, service: Service
             join("g", name="bob", realm=realm, storage="memory", service=service, membership=True) as bob,
         ):
             sieve = sift(bob, first_forms("ada", 2, 3))
-            await heard_by(bob, 2)
+            await members_are(bob, 2)
             await chatter(ada, 5)
             assert of(await messages(bob, 3), "ada") == [1, 4, 5]
             assert sieve.lost == 2
