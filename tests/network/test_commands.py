@@ -22,6 +22,7 @@ from examples.prices import main as prices
 from tests.network.meeting import run, together
 from tests.network.processes import PATIENCE_SECONDS, ROOT, Talker
 from unisono.cli.main import app
+from unisono.settings import SERVICE_CODES
 
 
 def chat(name: str, realm: str, *options: str) -> Talker:
@@ -54,6 +55,13 @@ def test_two_chats_may_receive_by_different_services(realm: str, service: str) -
         bob.wait_line("ada: hello bob")
         bob.tell("hello ada")
         ada.wait_line("bob: hello ada")
+
+
+def test_the_help_of_chat_says_what_each_service_means() -> None:
+    result = CliRunner().invoke(app, ["chat", "--help"])
+    assert result.exit_code == 0
+    for service in SERVICE_CODES:
+        assert re.search(rf"^ +{service} +\w+ \w+", result.output, re.MULTILINE), service
 
 
 def test_chat_refuses_a_bad_call(realm: str) -> None:
