@@ -111,12 +111,6 @@ class Delivery:
         self.message(step, self._process, own.sequence, own.number, own.timestamp, own.payload, own.name)
         return own
 
-    def take_own(self) -> list[OwnMessage]:
-        """The messages of this process that wait for its application: another service takes them over."""
-        waiting = list(self._own)
-        self._own.clear()
-        return waiting
-
     def drop_own(self) -> None:
         """This process is leaving: its application gets nothing more."""
         self._own.clear()

@@ -88,25 +88,13 @@ class Following:
         for source, stream in sorted(self.streams.items()):
             stream.silent = not self._context.wants(source.name)
             stream.in_view = False
-            stream.cut = None
-            if not self._needs(source.name) or (stream.silent and stream.ending is not None):
+            if stream.silent and not self._context.takes_part_with(source.name):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
                 del self.streams[source]
                 self._repairing.forget(source)
-        for source, activation in sorted(self._activations.items()):
-            if not self._needs(source.name):
-                self._give_up(step, source, activation)
-                del self._activations[source]
         if self._context.settings.reliable:
             self._presentation.begin(step, reason)
             self._bury(step)
-        if reason is ViewReason.SERVICE:
-            for source, stream in sorted(self.streams.items()):
-                self._ask(step, source, stream.address, stream.attempt)
-
-    def _needs(self, name: str) -> bool:
-        """Whether a source of that name is to be followed, be it to deliver it or to take part with it."""
-        return self._context.wants(name) or self._context.takes_part_with(name)
 
     def _present(self) -> BySource | ByTimestamp:
         kind = ByTimestamp if self._context.settings.service == "timestamp" else BySource
@@ -117,23 +105,19 @@ class Following:
         for source, stream in sorted(self.streams.items()):
             self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
         for source, activation in sorted(self._activations.items()):
-            self._give_up(step, source, activation)
+            if activation.tries:
+                self._context.tell(step, activation.address, Deactivation(source, activation.attempt))
         self.streams.clear()
         self._activations.clear()
         for name in ("activation", "report", "request"):
             self._context.deadlines.clear(name)
-
-    def _give_up(self, step: Step, source: ProcessId, activation: Activation) -> None:
-        """A source that may have granted what was asked of it need not count this process."""
-        if activation.tries:
-            self._context.tell(step, activation.address, Deactivation(source, activation.attempt))
 
     def consider(self, step: Step, source: ProcessId, address: Address) -> None:
         """Begin to follow a source that was heard, if it is wanted and not followed yet."""
         if source in self.streams or source in self._activations or source in self._departed:
             return
         settings = self._context.settings
-        if not self._needs(source.name):
+        if not self._context.wants(source.name) and not self._context.takes_part_with(source.name):
             return
         if source in self._followed and not settings.rejoin:
             return
@@ -262,16 +246,17 @@ class Following:
             activation.tries += 1
             activation.asked_at = step.now
             activation.due = step.now + self._context.spread(settings.activation_interval)
-            self._ask(step, source, activation.address, activation.attempt)
+            request = ActivationRequest(
+                source,
+                activation.attempt,
+                settings.service == "timestamp",
+                settings.role == "sender",
+                self._context.keys.contribution(),
+            )
+            self._context.tell(step, activation.address, request)
         due = min((activation.due for activation in self._activations.values()), default=None)
         if due is not None:
             self._context.deadlines.set("activation", due)
-
-    def _ask(self, step: Step, source: ProcessId, address: Address, attempt: int) -> None:
-        """Ask a source to count this process; one that does learns whether this process waits for its time."""
-        settings, keys = self._context.settings, self._context.keys
-        ordered, sender = settings.service == "timestamp", settings.role == "sender"
-        self._context.tell(step, address, ActivationRequest(source, attempt, ordered, sender, keys.contribution()))
 
     def request_repairs(self, step: Step) -> None:
         """Ask everybody for what is missing and due (000 3.3): whoever holds it may repair it."""

@@ -80,11 +80,6 @@ class TimestampLatest(CasualReceiver):
         super().on_time(step)
         self._release(step)
 
-    def release_all(self, step: Step) -> None:
-        """Another service follows: what waits does not wait any longer."""
-        self._reached.clear()
-        self._release(step)
-
     def forget(self, source: ProcessId) -> None:
         super().forget(source)
         self._reached.pop(source, None)

@@ -44,13 +44,12 @@ class BySource:
         """The first view: this process, where it listens to itself, and whatever is followed already."""
         itself = self._context.process
         for _, stream in sorted(self._streams.items()):
-            stream.in_view = not stream.silent
+            stream.in_view = not stream.silent and stream.ending is None
         reasons = [(stream.source, reason) for _, stream in sorted(self._streams.items()) if stream.in_view]
         own = [(itself, reason)] if self._context.wants(itself.name) else []
         self.install(step, [*own, *reasons])
         for _, stream in sorted(self._streams.items()):
             self.on_news(step, stream)
-        self.own_messages(step, self._delivery.take_own())
 
     def add(self, step: Step, stream: Stream) -> None:
         """A source was activated."""

@@ -70,8 +70,6 @@ class Receiving:
     def change(self, step: Step, service: Service, sources: Literal["all"] | tuple[str, ...]) -> None:
         """Serve the application differently from now on; between two reliable services nothing is lost or repeated."""
         context = self._context
-        if isinstance(self.casual, TimestampLatest):
-            self.casual.release_all(step)
         context.settings = replace(context.settings, service=service, sources=sources)
         self._place.stretch += 1
         self._place.service = SERVICE_CODES[service]
@@ -80,8 +78,6 @@ class Receiving:
         step.mark("service-changed")
         self.following.begin(step, ViewReason.SERVICE)
         self._show_members(step, [(context.process, ViewReason.SERVICE)])
-        if self.casual is not None:
-            self.casual.own_messages(step, self._delivery.take_own())
 
     def on_heard(self, step: Step, peer: ProcessId) -> None:
         """A peer lives: news for an application that asked for membership (003 6.1)."""

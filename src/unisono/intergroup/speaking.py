@@ -6,7 +6,6 @@ A message is stable when every receiver that counts has reported it. Stability f
 from __future__ import annotations
 
 from unisono.engine import Address
-from unisono.events import SendRefused
 from unisono.identity import ProcessId
 from unisono.intergroup.audience import LISTENER_LIMIT, Audience, Listener, Standing
 from unisono.intergroup.context import Context
@@ -62,7 +61,7 @@ class Speaking:
         """Release what is stable and send what the window admits, until neither goes on."""
         sending = self.sending
         self._release(step)
-        self.waits_for_view = bool(sending.waiting) and not self.leaving and not self._receiving.following.may_send
+        self.waits_for_view = bool(sending.waiting) and not self._receiving.following.may_send
         if self.waits_for_view:
             return
         while sending.waiting and sending.has_room:
@@ -77,18 +76,13 @@ class Speaking:
                 self._receiving.own_messages(step, own)
             self._release(step)
         sending.note_blocked(step)
-        if self._context.settings.role == "sender":
-            self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
+        self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
 
     def become_leaving(self, step: Step) -> None:
-        """Say farewell after everything that waits to be sent; a mere receiver was never heard and just goes."""
+        """Say farewell after everything that waits to be sent."""
         self.leaving = True
         self._delivery.drop_own()
-        if self.waits_for_view:  # no view will come any more
-            for ticket in self.sending.drop_queue():
-                step.deliver(SendRefused(ticket, Reason.NOT_MEMBER))
-        if self._context.settings.role == "sender":
-            self.sending.enqueue_farewell()
+        self.sending.enqueue_farewell()
         self.advance(step)
 
     def on_activation_request(
@@ -103,8 +97,6 @@ class Speaking:
             if listener is not None:
                 step.mark("activation-renewed")
             listener = self._admit(step, receiver, address, message)
-        else:
-            self.audience.note_ordered(receiver, message.ordered)
         listener.heard = step.now
         listener.address = address
         grant = ActivationGrant(
