@@ -16,19 +16,21 @@ from unisono.errors import (
 )
 from unisono.events import (
     Event,
+    Gap,
     Left,
     LeftBehind,
     Message,
     SendAccepted,
     SendRefused,
     SourceUnavailable,
+    Unrecovered,
     View,
     ViewReason,
 )
 from unisono.group import Group, GroupEvent, join
 from unisono.identity import MessageId, ProcessId, StartPoint, ViewId
 from unisono.runtime.process import Process
-from unisono.settings import Settings
+from unisono.settings import Service, Settings
 
 try:
     __version__ = version("unisono")
@@ -37,6 +39,7 @@ except PackageNotFoundError:  # imported from a source tree that was not install
 
 __all__ = [
     "Event",
+    "Gap",
     "Group",
     "GroupError",
     "GroupEvent",
@@ -53,6 +56,7 @@ __all__ = [
     "SendAccepted",
     "SendRefused",
     "SendRejected",
+    "Service",
     "SettingError",
     "Settings",
     "SourceUnavailable",
@@ -60,6 +64,7 @@ __all__ = [
     "StorageError",
     "TraceError",
     "UnisonoError",
+    "Unrecovered",
     "View",
     "ViewId",
     "ViewReason",

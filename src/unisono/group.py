@@ -14,20 +14,22 @@ import asyncio
 import os
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from msgspec.structs import replace
 
-from unisono.engine import EventsTaken
+from unisono.engine import ChangeService, EventsTaken, Recover
 from unisono.errors import GroupError, NetworkError, NotMember, SettingError
 from unisono.events import (
     Event,
+    Gap,
     Left,
     LeftBehind,
     Message,
     SendAccepted,
     SendRefused,
     SourceUnavailable,
+    Unrecovered,
     View,
 )
 from unisono.identity import ProcessId, why_bad_name
@@ -35,12 +37,15 @@ from unisono.runtime.inbox import Inbox
 from unisono.runtime.outbox import Outbox
 from unisono.runtime.process import Process, realm_name
 from unisono.runtime.transports import TransportName
-from unisono.settings import Settings, read_settings
+from unisono.settings import Service, Settings, read_settings
 
 PROTOCOLS = ("intergroup",)
 """The protocol families that are offered; more will come."""
 
-GroupEvent = Message | View | LeftBehind | SourceUnavailable
+SEQUENCE_LIMIT = (1 << 63) - 1
+"""No sequence is above this."""
+
+GroupEvent = Message | View | LeftBehind | SourceUnavailable | Gap | Unrecovered
 """What iteration over a group gives."""
 
 
@@ -68,7 +73,10 @@ class Group:
 
     @property
     def view(self) -> View | None:
-        """The newest view, whether or not the application has taken it yet; None under unordered delivery."""
+        """The newest view, whether or not the application has taken it yet.
+
+        None where there are none: under services that promise no message, unless `membership` asks for them.
+        """
         return self._view
 
     @property
@@ -76,16 +84,72 @@ class Group:
         """The sources of the newest view."""
         return () if self._view is None else self._view.members
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, data: bytes, *, name: str = "") -> None:
         """Send one message to every member, this one included; waits while the window is full.
 
-        A send that is cancelled was made as a whole or not at all.
+        `name` goes along with it: a framed receiver may ask for it by that. A send that is cancelled was made as a
+        whole or not at all.
         """
-        await self._open_outbox().send((_checked(data),))
+        outbox = self._open_outbox()
+        await outbox.send((_checked(data),), (_checked_name(name),) if name else ())
 
-    async def send_many(self, messages: Iterable[bytes]) -> None:
-        """Send messages in this order, many to a datagram; a cancelled call has sent a beginning of them."""
-        await self._open_outbox().send([_checked(data) for data in messages])
+    async def send_many(self, messages: Iterable[bytes], names: Iterable[str] = ()) -> None:
+        """Send messages in this order, many to a datagram; a cancelled call has sent a beginning of them.
+
+        `names` are as many as the messages ("" for one that has none), or there are none at all.
+        """
+        outbox = self._open_outbox()
+        data = [_checked(one) for one in messages]
+        if isinstance(names, str):
+            raise SettingError("names", f"expected a list of names, got {names!r}")
+        called = [_checked_name(name) if name else "" for name in names]
+        if called and len(called) != len(data):
+            raise SettingError("names", f"there are {len(called)} names for {len(data)} messages; name each, or none")
+        await outbox.send(data, called if any(called) else ())
+
+    async def change(self, service: Service, sources: Literal["all"] | Iterable[str] = "all") -> None:
+        """Receive by another service from now on, and stay in the group.
+
+        When this returns, all that comes is of the new service; what the old one delivered and was not taken yet is
+        taken first. Between `source` and `timestamp` no message is lost or repeated.
+        """
+        outbox = self._open_outbox()
+        chosen = sources if isinstance(sources, str) else list(sources)
+        alone = {} if service == "timestamp" else {"across": ""}  # only timestamps order messages across groups
+        settings = read_settings({"service": service, "sources": chosen, **alone}, self.settings)
+        if outbox.error is not None:
+            raise outbox.error
+        self.settings = settings
+        self._view = None
+        self.process.give(ChangeService(self.name, settings.service, settings.sources))
+        if outbox.error is not None:  # the process failed over it
+            raise outbox.error
+
+    def recover(self, source: ProcessId, first: int | None = None, last: int | None = None, *, name: str = "") -> None:
+        """Ask for messages of a source that a framed receiver lacks: by sequences, as a Gap tells them, or by name.
+
+        The answer is a Message for each, or Unrecovered after many tries. Without `last` it is one sequence.
+        """
+        outbox = self._open_outbox()
+        if self.settings.service != "framed":
+            raise GroupError(
+                f"only a framed receiver recovers messages itself, and this one receives by {self.settings.service!r};"
+                ' join with service="framed", or call change("framed")'
+            )
+        if (first is None) == (not name):
+            raise SettingError("recover", "say which sequences, first to last, or which name; not both")
+        if first is None:
+            wanted = Recover(self.name, source, name=_checked_name(name))
+        else:
+            last = first if last is None else last
+            if not 1 <= first <= last <= SEQUENCE_LIMIT:
+                raise SettingError(
+                    "recover", f"sequences begin with 1 and first is not above last, got {first} to {last}"
+                )
+            wanted = Recover(self.name, source, first, last)
+        if outbox.error is not None:
+            raise outbox.error
+        self.process.give(wanted)
 
     def __aiter__(self) -> Self:
         return self
@@ -314,3 +378,11 @@ def _checked(data: object) -> bytes:
     if isinstance(data, bytearray | memoryview):
         return bytes(data)
     raise TypeError(f"a message is bytes, got {type(data).__name__}; encode it first")
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"a name is text, got {type(name).__name__}")
+    if (complaint := why_bad_name(name)) is not None:
+        raise SettingError("name", complaint)
+    return name

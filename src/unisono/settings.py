@@ -6,7 +6,7 @@ Each field carries its unit, its bounds and its sentence; nothing else in the pr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta, Struct
@@ -305,7 +305,17 @@ def read_setting(name: str, value: object) -> Any:
             raise ValueError(f'expected a duration with a unit such as "200ms", got {value!r}')
         return msgspec.convert(value, field.type)
     except (ValueError, msgspec.ValidationError) as error:
-        raise SettingError(name, _with_shown_bounds(field, str(error))) from None
+        raise SettingError(name, _with_shown_bounds(field, _with_shown_choices(field, value, str(error)))) from None
+
+
+def _with_shown_choices(field: SettingField, value: object, complaint: str) -> str:
+    """What may be said where words are to choose from."""
+    if "enum value" not in complaint:
+        return complaint
+    kind = get_args(field.type)[0]
+    if get_origin(kind) is Literal:
+        return f"expected one of {', '.join(map(str, get_args(kind)))}, got {value!r}"
+    return f'expected "all" or a list of process names, got {value!r}'
 
 
 def _with_shown_bounds(field: SettingField, complaint: str) -> str:

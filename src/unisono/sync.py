@@ -12,12 +12,14 @@ import asyncio
 import threading
 from collections.abc import Coroutine, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
+from unisono.events import View
 from unisono.group import Group, GroupEvent
 from unisono.group import join as join_group
 from unisono.identity import ProcessId
 from unisono.runtime.loops import new_loop
+from unisono.settings import Service, Settings
 
 __all__ = ["SyncGroup", "join"]
 
@@ -41,12 +43,35 @@ class SyncGroup:
         """The sources of the newest view."""
         return self._group.members
 
-    def send(self, data: bytes) -> None:
-        """Send one message; waits while the window is full."""
-        self._call(self._group.send(data))
+    @property
+    def view(self) -> View | None:
+        """The newest view, where the service has views."""
+        return self._group.view
 
-    def send_many(self, messages: Iterable[bytes]) -> None:
-        self._call(self._group.send_many(messages))
+    @property
+    def settings(self) -> Settings:
+        """How this process takes part; `change` changes it."""
+        return self._group.settings
+
+    def send(self, data: bytes, *, name: str = "") -> None:
+        """Send one message; waits while the window is full."""
+        self._call(self._group.send(data, name=name))
+
+    def send_many(self, messages: Iterable[bytes], names: Iterable[str] = ()) -> None:
+        """Send messages in this order, with as many names or none."""
+        self._call(self._group.send_many(messages, names))
+
+    def change(self, service: Service, sources: Literal["all"] | Iterable[str] = "all") -> None:
+        """Receive by another service from now on, and stay in the group."""
+        self._call(self._group.change(service, sources))
+
+    def recover(self, source: ProcessId, first: int | None = None, last: int | None = None, *, name: str = "") -> None:
+        """Ask for messages that a framed receiver lacks, by sequences or by name."""
+
+        async def ask() -> None:
+            self._group.recover(source, first, last, name=name)
+
+        self._call(ask())
 
     def receive(self, timeout_seconds: float | None = None) -> GroupEvent | None:
         """The next event, or None when none came in time or the group was left."""

@@ -15,9 +15,14 @@ from typer.testing import CliRunner
 
 from examples.orders import ORDERS
 from examples.orders import main as orders
+from examples.pages import PAGES
+from examples.pages import main as pages
+from examples.prices import PRICES
+from examples.prices import main as prices
 from tests.network.meeting import run, together
 from tests.network.processes import PATIENCE_SECONDS, ROOT, Talker
 from unisono.cli.main import app
+from unisono.settings import SERVICE_CODES
 
 
 def chat(name: str, realm: str, *options: str) -> Talker:
@@ -39,6 +44,24 @@ def test_two_chats_find_each_other(realm: str, transport: str) -> None:
             assert bob.process.wait(PATIENCE_SECONDS) == 0
         ada.wait_line("* bob left")
         assert "ada: hello ada" not in ada.lines
+
+
+@pytest.mark.parametrize("service", ["timestamp", "source-latest", "timestamp-latest", "framed", "unordered"])
+def test_two_chats_may_receive_by_different_services(realm: str, service: str) -> None:
+    with closing(chat("ada", realm)) as ada, closing(chat("bob", realm, "--service", service)) as bob:
+        ada.wait_line("* bob is here")
+        bob.wait_line("* ada is here")
+        ada.tell("hello bob")
+        bob.wait_line("ada: hello bob")
+        bob.tell("hello ada")
+        ada.wait_line("bob: hello ada")
+
+
+def test_the_help_of_chat_says_what_each_service_means() -> None:
+    result = CliRunner().invoke(app, ["chat", "--help"])
+    assert result.exit_code == 0
+    for service in SERVICE_CODES:
+        assert re.search(rf"^ +{service} +\w+ \w+", result.output, re.MULTILINE), service
 
 
 def test_chat_refuses_a_bad_call(realm: str) -> None:
@@ -98,6 +121,30 @@ def test_the_example_runs_as_the_docs_show(realm: str, capsys: pytest.CaptureFix
     run(main())
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     assert re.findall(r"```text\n(.*?)```", page, re.DOTALL)[0] == capsys.readouterr().out
+
+
+def shown_in(page: str) -> list[str]:
+    return re.findall(r"```text\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_one_group_is_received_by_two_services(realm: str, capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        lines, copied, shown = await prices(realm=realm)
+        assert lines == copied
+        for name, sent in PRICES.items():
+            assert tuple(price for source, price in lines if source == name) == sent
+            assert shown[name] == sent[-1]
+
+    run(main())
+    assert capsys.readouterr().out in shown_in("delivery.md")
+
+
+def test_a_late_reader_asks_for_a_page(realm: str, capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        assert await pages(realm=realm) == [PAGES["page/2"], "nobody has page/9 any more"]
+
+    run(main())
+    assert capsys.readouterr().out in shown_in("delivery.md")
 
 
 def test_the_first_lines_of_the_docs_run(realm: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

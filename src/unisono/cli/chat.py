@@ -11,9 +11,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from unisono.events import LeftBehind, Message, SourceUnavailable, View, ViewReason
+from unisono.events import Gap, LeftBehind, Message, SourceUnavailable, Unrecovered, View, ViewReason
 from unisono.group import Group, GroupEvent, join
 from unisono.runtime.loops import run
+from unisono.settings import Service
 
 INTERRUPTED = 130
 TransportName = Literal["multicast", "mesh"]
@@ -26,6 +27,9 @@ _WHY = {
     ViewReason.SILENT: "fell silent",
     ViewReason.RESTARTED: "restarted",
     ViewReason.TOO_LARGE: "sent more than fits",
+    ViewReason.HEARD: "is here",
+    ViewReason.SERVICE: "is here",
+    ViewReason.AGREED: "is not among the senders any more",
 }
 
 
@@ -43,18 +47,37 @@ def chat(
     interface: Annotated[
         str | None, typer.Option(help="A network interface or address; by default $UNISONO_INTERFACE.")
     ] = None,
+    service: Annotated[Service, typer.Option(help="How you receive, see below; others may choose another.")] = "source",
 ) -> None:
     """Talk in a group: lines that you type go to everyone, theirs are shown.
 
     Needs no configuration on one machine or one network. Ends with the input or with Ctrl-C.
 
     \b
+    Services:
+      source            every line of each, in its order (what is lost is repaired)
+      timestamp         every line, in one order for all who choose this
+      source-latest     lines of each in its order; a lost one stays away
+      timestamp-latest  lines in one order; one that comes too late stays away
+      framed            lines as they come; told what is lost, and asks for it
+      unordered         lines as they come, if they come
+
+    \b
     Examples:
       unisono chat lobby
       unisono chat lobby --name ada --realm lab
+      unisono chat lobby --service timestamp
     """
     talk = join(
-        group, name=name, realm=realm, transport=transport, seeds=tuple(seeds or ()), interface=interface, storage=None
+        group,
+        name=name,
+        realm=realm,
+        transport=transport,
+        seeds=tuple(seeds or ()),
+        interface=interface,
+        storage=None,
+        service=service,
+        membership=True,
     )
     try:
         run(_talk(talk))
@@ -103,6 +126,8 @@ def _read_lines(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes | No
 
 async def _show(group: Group, who: str) -> None:
     async for event in group:
+        if isinstance(event, Gap):
+            group.recover(event.source, event.first, event.last)
         for line in _lines(event, who):
             typer.echo(line)
         sys.stdout.flush()
@@ -117,5 +142,9 @@ def _lines(event: GroupEvent, who: str) -> list[str]:
         return [f"* {process.name} {_WHY[reason]}" for process, reason in event.reasons if process.name != who]
     if isinstance(event, LeftBehind):
         return [f"* messages of {event.source.name} were lost here"]
+    if isinstance(event, Gap):
+        return [f"* something of {event.source.name} did not come; asking for it"]
+    if isinstance(event, Unrecovered):
+        return [f"* something of {event.source.name} is lost"]
     assert isinstance(event, SourceUnavailable), "a group gives no other event"
     return [f"* {event.source.name} does not answer"]

@@ -12,22 +12,26 @@ from collections.abc import Callable, Sequence
 
 from unisono.engine import Fact, Send
 from unisono.errors import MessageTooLarge, SendRejected
+from unisono.identity import NAME_LIMIT_BYTES
 from unisono.settings import Settings
 
 BATCH_BYTES = 128 << 10
 BATCH_MESSAGES = 512
 """What one fact hands to the engine: small enough that the loop gets to receive in between."""
 _OVERHEAD_BYTES = 128
+_NAME_BYTES = NAME_LIMIT_BYTES + 1
+"""What is reckoned for a name, whatever its length: the engine reckons so too."""
 
 
 class Waiting:
-    """Messages of one call that go together, and who waits for their acceptance."""
+    """Messages of one call that go together, their names if they have any, and who waits for their acceptance."""
 
-    __slots__ = ("accepted", "messages", "weight")
+    __slots__ = ("accepted", "messages", "names", "weight")
 
-    def __init__(self, messages: Sequence[bytes], accepted: asyncio.Future[None]) -> None:
+    def __init__(self, messages: Sequence[bytes], names: Sequence[str], accepted: asyncio.Future[None]) -> None:
         self.messages = messages
-        self.weight = sum(map(len, messages)) + _OVERHEAD_BYTES * len(messages)
+        self.names = names
+        self.weight = sum(map(len, messages)) + _overhead(names) * len(messages)
         self.accepted = accepted
 
 
@@ -63,17 +67,27 @@ class Outbox:
         self._scheduled = False
         self._error: BaseException | None = None
 
-    async def send(self, messages: Sequence[bytes]) -> None:
-        """Wait until every message has left this process, in order."""
+    @property
+    def error(self) -> BaseException | None:
+        """Why nothing is sent any more."""
+        return self._error
+
+    async def send(self, messages: Sequence[bytes], names: Sequence[str] = ()) -> None:
+        """Wait until every message has left this process, in order; `names` are as many as the messages, or none."""
         if self._error is not None:
             raise self._error
+        most = self._message_limit - (_NAME_BYTES if names else 0)
         for message in messages:
-            if len(message) > self._message_limit:
+            if len(message) > most:
                 raise MessageTooLarge(
-                    f"this message has {len(message)} bytes and {self._group!r} takes {self._message_limit};"
+                    f"this message has {len(message)} bytes and {self._group!r} takes {most}"
+                    f"{' beside a name' if names else ''};"
                     " send it in parts, or join with a larger message_limit_bytes everywhere"
                 )
-        parts = [Waiting(part, self._loop.create_future()) for part in self._parts(messages)]
+        parts = [
+            Waiting(messages[first:end], names[first:end], self._loop.create_future())
+            for first, end in self._parts(messages, _overhead(names))
+        ]
         self._queue.extend(parts)
         self._schedule()
         try:
@@ -113,19 +127,19 @@ class Outbox:
             if not one.accepted.done():
                 one.accepted.set_exception(error)
 
-    def _parts(self, messages: Sequence[bytes]) -> list[Sequence[bytes]]:
-        """Runs of messages that fit one fact."""
+    def _parts(self, messages: Sequence[bytes], overhead: int) -> list[tuple[int, int]]:
+        """Runs of messages that fit one fact: where each begins, and where the next one does."""
         most = min(BATCH_BYTES, self._limit)
-        parts: list[Sequence[bytes]] = []
+        parts: list[tuple[int, int]] = []
         first = weight = 0
         for index, message in enumerate(messages):
-            size = len(message) + _OVERHEAD_BYTES
+            size = len(message) + overhead
             if index > first and (weight + size > most or index - first == BATCH_MESSAGES):
-                parts.append(messages[first:index])
+                parts.append((first, index))
                 first, weight = index, 0
             weight += size
         if first < len(messages):
-            parts.append(messages[first:])
+            parts.append((first, len(messages)))
         return parts
 
     def _schedule(self) -> None:
@@ -138,6 +152,7 @@ class Outbox:
         self._scheduled = False
         batch: list[Waiting] = []
         messages: list[bytes] = []
+        names: list[str] = []
         weight = 0
         while self._queue:
             waiting = self._queue[0]
@@ -149,9 +164,12 @@ class Outbox:
                 break
             if batch and (weight + waiting.weight > BATCH_BYTES or len(messages) >= BATCH_MESSAGES):
                 break
+            if batch and bool(names) != bool(waiting.names):  # one fact names all of its messages, or none
+                break
             self._queue.popleft()
             batch.append(waiting)
             messages += waiting.messages
+            names += waiting.names
             weight += waiting.weight
         if not batch:
             return
@@ -160,8 +178,13 @@ class Outbox:
         self._handed_bytes += weight
         if self._queue:
             self._schedule_if_room()
-        self._give(Send(self._group, self._ticket, tuple(messages)))
+        self._give(Send(self._group, self._ticket, tuple(messages), tuple(names)))
 
     def _schedule_if_room(self) -> None:
         if self._handed_bytes + self._queue[0].weight <= self._limit:
             self._schedule()
+
+
+def _overhead(names: Sequence[str]) -> int:
+    """What a message counts for beside its bytes."""
+    return _OVERHEAD_BYTES + (_NAME_BYTES if names else 0)
