@@ -59,7 +59,8 @@ def run(
 
 def throughput(members: int, size: int, seconds: float, **settings: Any) -> float:
     """Messages a second at the slowest member."""
-    return min(answer["delivered"] for answer in run(members, size, seconds, **settings)) / seconds
+    delivered: list[int] = [answer["delivered"] for answer in run(members, size, seconds, **settings)]
+    return min(delivered) / seconds
 
 
 def latency(members: int, rate: float, seconds: float, **settings: Any) -> tuple[float, float]:

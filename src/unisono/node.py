@@ -50,9 +50,9 @@ from unisono.intergroup import Context, IntergroupEngine, Resumption
 from unisono.intergroup.hierarchy import ControlProcess as ControlProcess
 from unisono.intergroup.hierarchy import control_number
 from unisono.intergroup.hierarchy import thresholds as thresholds
+from unisono.intergroup.hierarchy.seat import Seat
 from unisono.interleaving import Interleaving
 from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
-from unisono.seat import Seat
 from unisono.settings import Settings
 from unisono.site import Change, Site
 from unisono.trace.schema import GaugeRow, MembershipRow

@@ -39,7 +39,10 @@ class Forger:
                 return [_writer(self._life(options["by"])).repair(sealed) if "by" in options else sealed]
             case ["keep-alive", sequence]:
                 stable, listeners = int(options.get("stable", "0")), int(options.get("listeners", "1"))
-                alive = KeepAlive(int(sequence), self._time(options), stable, listeners, _whereabouts(options))
+                reporting = int(options.get("reporting", "0"))
+                alive = KeepAlive(
+                    int(sequence), self._time(options), stable, listeners, reporting, _whereabouts(options)
+                )
                 return _writer(sender).control([alive])
             case ["repair-request", target, spans]:
                 attempt, tries = int(options.get("attempt", "0")), int(options.get("tries", "0"))

@@ -11,19 +11,30 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from unisono.clock import LamportClock
 from unisono.engine import Address
 from unisono.identity import ProcessId
 from unisono.intergroup.audience import Audience
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.following import Following
+from unisono.intergroup.framed import Framed
+from unisono.intergroup.gathered import GatheredReports, Total
+from unisono.intergroup.latest import SourceLatest, TimestampLatest
+from unisono.intergroup.presenting import BySource
+from unisono.intergroup.receiving import Receiving
 from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
 from unisono.intergroup.stream import Stream
+from unisono.intergroup.timestamp_order import Key, TimestampOrder
+from unisono.intergroup.unordered import Unordered
+from unisono.interleaving import Interleaving
 from unisono.reliable.fragments import OrderedAssembly
 from unisono.reliable.step import Step
+from unisono.reliable.suppression import RequestTiming
 from unisono.reliable.tickets import Tickets
 from unisono.reliable.windows import ReceiveWindow, SendWindow
 from unisono.sealing import NullSeal
+from unisono.units import MILLISECOND
 from unisono.wire.messages import ActivationGrant, DataMessage, DataPacket, KeepAlive, LeftBehindNotice
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -100,16 +111,16 @@ def released_early(patch: pytest.MonkeyPatch) -> None:
 
 @_bug("a repair request is never repeated (erratum E20)", "loss", "L2")
 def request_not_repeated(patch: pytest.MonkeyPatch) -> None:
-    original = Tickets.ask
+    original = Tickets.request
 
-    def ask(self: Tickets, *arguments: int) -> Any:
+    def request(self: Tickets, *arguments: Any) -> Any:
         asked = original(self, *arguments)
         for ticket in self._tickets:
             if ticket.tries:
-                ticket.due = 1 << 62
+                ticket.due = ticket.quiet = 1 << 62
         return asked
 
-    patch.setattr(Tickets, "ask", ask)
+    patch.setattr(Tickets, "request", request)
 
 
 @_bug("messages are delivered as they come, not in order", "loss", "O1", "O2")
@@ -181,13 +192,7 @@ def left_behind_silently(patch: pytest.MonkeyPatch) -> None:
 
 @_bug("no view is installed when a source is activated", "loss", "O2", "M3")
 def view_not_installed(patch: pytest.MonkeyPatch) -> None:
-    original = Following._install
-
-    def install(self: Following, step: Step, reasons: Any) -> None:
-        if not self.streams:
-            original(self, step, reasons)
-
-    patch.setattr(Following, "_install", install)
+    patch.setattr(BySource, "add", lambda self, step, stream: setattr(stream, "in_view", not stream.silent))
 
 
 @_bug("damaged datagrams are opened", "corruption", "D1", "O1", "O2", "L2", "M3")
@@ -224,6 +229,130 @@ def fragments_numbered(patch: pytest.MonkeyPatch) -> None:
 @_bug("a silent receiver is waited for for ever", "crash for good", "L2", "L6")
 def endless_patience(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Speaking, "lose_patience", lambda self, step: None)
+
+
+@_bug("a keep-alive beyond a gap moves the time of its source (erratum E3)", "timestamp order", "O6", "O7")
+def time_past_gap(patch: pytest.MonkeyPatch) -> None:
+    def settle_time(self: Stream) -> None:
+        self.reached = max(self.reached, self._announced[1])
+
+    patch.setattr(Stream, "settle_time", settle_time)
+
+
+@_bug("a keep-alive raises the key of a message that waits (erratum E4)", "timestamp order", "O6")
+def key_raised(patch: pytest.MonkeyPatch) -> None:
+    original = Stream.front.fget  # type: ignore[attr-defined]  # a property
+
+    def front(self: Stream) -> tuple[int, int]:
+        timestamp, waits = original(self)
+        return max(timestamp, self.reached), waits
+
+    patch.setattr(Stream, "front", property(front))
+
+
+@_bug("timestamp order does not wait for who is silent", "timestamp order", "O6", "O7")
+def silent_not_waited_for(patch: pytest.MonkeyPatch) -> None:
+    original = TimestampOrder.first
+
+    def first(self: TimestampOrder) -> tuple[Key, Stream] | None:
+        found = original(self)
+        ready = [stream for stream in self._streams.values() if stream.front[1] == 0]
+        if found is None or not found[0][1] or not ready:
+            return found
+        stream = min(ready, key=lambda stream: (*stream.front, stream.source))
+        return (*stream.front, stream.source), stream
+
+    patch.setattr(TimestampOrder, "first", first)
+
+
+@_bug("clocks do not follow what they hear of", "timestamp order with newcomers", "O3", "O6", "O7")
+def clock_deaf(patch: pytest.MonkeyPatch) -> None:
+    original = LamportClock._begin
+
+    def begin(self: LamportClock, now: int, wall: int) -> int:
+        return original(self, now, wall - (now % 7) * 300 * MILLISECOND)
+
+    patch.setattr(LamportClock, "_begin", begin)
+    patch.setattr(LamportClock, "observe", lambda self, timestamp, now, wall: True)
+
+
+@_bug("a newcomer's old messages are not passed over", "timestamp order with newcomers", "O6")
+def floor_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TimestampOrder, "is_past_floor", lambda self, stream: True)
+
+
+@_bug("a keep-alive promises a time that has not come", "timestamp order", "O6", "O7")
+def time_promised(patch: pytest.MonkeyPatch) -> None:
+    original = Sending.keep_alive
+
+    def keep_alive(self: Sending, step: Step, listeners: int, reporting: int) -> KeepAlive:
+        said = original(self, step, listeners, reporting)
+        return replace(said, timestamp=said.timestamp + 100 * MILLISECOND)
+
+    patch.setattr(Sending, "keep_alive", keep_alive)
+
+
+@_bug("what waits is dropped when the service changes", "changing services", "O2", "L2")
+def change_drops(patch: pytest.MonkeyPatch) -> None:
+    original = Receiving.change
+
+    def change(self: Receiving, step: Step, service: Any, sources: Any) -> None:
+        for stream in self.following.streams.values():
+            while stream.next_message() is not None:
+                pass
+            stream.window.next += 1
+            stream.next_number += 1
+        original(self, step, service, sources)
+
+    patch.setattr(Receiving, "change", change)
+
+
+@_bug("what was overtaken is delivered all the same", "latest of each source", "O1")
+def overtaken_delivered(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SourceLatest, "take", Unordered.take)
+
+
+@_bug("timestamp-latest holds nothing", "latest of all", "O6")
+def nothing_held(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TimestampLatest, "take", Unordered.take)
+
+
+@_bug("a framed receiver takes what it has a second time", "framed", "D2")
+def framed_twice(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Framed, "take", Unordered.take)
+
+
+@_bug("one group does not wait for the other", "two groups in one order", "O6")
+def groups_apart(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Interleaving, "hold", lambda self, effects: effects)
+
+
+@_bug("nothing that was sent is ever released", "loss", "L4")
+def never_released(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sending, "release", lambda self, step, stable: None)
+
+
+@_bug("everybody asks at once, and again", "many receivers", "L8")
+def no_suppression(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(RequestTiming, "delay", lambda self, *arguments: 0)
+    patch.setattr(Tickets, "heard", lambda self, ranges, *arguments: [False] * len(ranges))
+
+
+@_bug("a sum counts whoever is in it (erratum E7)", "gathered reports", "D8", "L2", "O2")
+def any_sum(patch: pytest.MonkeyPatch) -> None:
+    def on_gathered(self: Audience, total: Total, now: int, freshness: int) -> bool | None:
+        for listener in self._listeners.values():
+            listener.heard = now
+            listener.received = max(listener.received, total.value)
+        return True
+
+    patch.setattr(Audience, "on_gathered", on_gathered)
+    patch.setattr(GatheredReports, "total", _newest_word)
+
+
+def _newest_word(self: GatheredReports, now: int) -> Total:
+    word = max(self._words.values(), key=lambda word: word.summary.value)
+    return Total(word.summary.value, word.summary.count, word.summary.fingerprint)
 
 
 PLANTED = [item for item in list(globals().values()) if isinstance(item, PlantedBug)]

@@ -122,8 +122,10 @@ def test_every_change_of_state_is_in_the_trace() -> None:
 
 def largest(world: World) -> int:
     """The coordinator with the most children."""
-    names = [process.whereabouts.coordinator.name for process in observer(world).processes().values()]
-    return int(max(sorted(set(names)), key=names.count)[1:])
+    processes = observer(world).processes()
+    short = [process.whereabouts.coordinator for process in processes.values()]
+    most = max(sorted(set(short)), key=short.count)
+    return next(index for index, process in processes.items() if process.whereabouts.control == most)
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.05])
@@ -188,10 +190,10 @@ def test_both_sides_of_a_partition_go_on_and_meet_again() -> None:
     halves = (tuple(range(0, 20, 2)), tuple(range(1, 20, 2)))
     split = Fault(kind="partition", at=20 * SECOND, groups=halves, lasts=30 * SECOND)
     world = hierarchy(20, regions(4), seconds=100, seed=4, faults=(split,))
-    apart: list[set[str]] = []
+    apart: list[set[int]] = []
 
     def look(now: int) -> None:
-        apart.extend({control(world, index).whereabouts.coordinator.name for index in half} for half in halves)
+        apart.extend({control(world, index).whereabouts.coordinator for index in half} for half in halves)
 
     world.schedule(49 * SECOND, look)
     figures = run(world)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from unisono.simulation.scenario import Burst, Fault, Network, Scenario, Workload
+from unisono.simulation.scenario import Burst, Fault, GroupPlan, MemberPlan, Network, Scenario, Workload
 from unisono.simulation.world import World
 from unisono.units import KIB, MICROSECOND, MILLISECOND, SECOND
 
@@ -21,6 +21,8 @@ def scenario(
     workloads: tuple[Workload, ...] = (Workload(group="g", rate=20.0, size=(20, 300)),),
     faults: tuple[Fault, ...] = (),
     sites: int | None = None,
+    groups: tuple[GroupPlan, ...] = (),
+    member_plans: tuple[MemberPlan, ...] = (),
     **options: Any,
 ) -> Scenario:
     """A drawn scenario with the given parts; keyword options are settings."""
@@ -34,6 +36,8 @@ def scenario(
         workloads=workloads,
         faults=faults,
         sites=sites,
+        groups=groups,
+        member_plans=member_plans,
         options=options,
     )
 
@@ -88,6 +92,66 @@ SITUATIONS: dict[str, dict[str, Any]] = {
         "faults": (Fault(kind="crash", at=2 * SECOND, members=(2,)),),
         "patience": 2 * SECOND,
         "window_bytes": 64 * KIB,
+    },
+    "timestamp order": {
+        "network": Network(latency=MILLISECOND, jitter=MILLISECOND, loss=0.15),
+        "service": "timestamp",
+    },
+    "timestamp order with newcomers": {
+        "members": 4,
+        "duration": 8 * SECOND,
+        "network": Network(latency=(MILLISECOND, 20 * MILLISECOND), jitter=MILLISECOND),
+        "faults": (
+            Fault(kind="leave", at=2 * SECOND, members=(1,)),
+            Fault(kind="join", at=3 * SECOND, members=(1,)),
+            Fault(kind="crash", at=4 * SECOND, members=(2,), restart=300 * MILLISECOND),
+        ),
+        "service": "timestamp",
+        "source_timeout": 2 * SECOND,
+        "patience": SECOND,
+    },
+    "changing services": {
+        "network": Network(latency=MILLISECOND, jitter=MILLISECOND, loss=0.1),
+        "workloads": (Workload(group="g", rate=50.0, size=(20, 3000)),),
+        "faults": (
+            Fault(kind="change", at=1500 * MILLISECOND, members=(1,), service="timestamp"),
+            Fault(kind="change", at=2500 * MILLISECOND, members=(1,), service="source"),
+            Fault(kind="change", at=3500 * MILLISECOND, members=(2,), service="timestamp"),
+        ),
+        "event_limit": 20,
+    },
+    "latest of each source": {"network": Network(latency=MILLISECOND, reorder=0.2), "service": "source-latest"},
+    "latest of all": {"network": Network(latency=MILLISECOND, reorder=0.2), "service": "timestamp-latest"},
+    "framed": {"network": Network(latency=MILLISECOND, duplicate=0.2, loss=0.05), "service": "framed"},
+    "two groups in one order": {
+        "members": 4,
+        "network": Network(latency=(MILLISECOND, 10 * MILLISECOND)),
+        "workloads": (Workload(group="g", rate=20.0, size=50), Workload(group="h", rate=20.0, size=50)),
+        "groups": (GroupPlan(name="g", members=(0, 1, 2)), GroupPlan(name="h", members=(1, 2, 3))),
+        "service": "timestamp",
+        "across": "both",
+    },
+    "many receivers": {
+        "members": 14,
+        "duration": 8 * SECOND,
+        "network": Network(latency=2 * MILLISECOND, loss=0.05),
+        "workloads": (Workload(group="g", senders=(0,), rate=50.0, size=200),),
+        "member_plans": (MemberPlan(index=0, options={"role": "sender"}),),
+        "role": "receiver",
+        "sources": ("p0",),
+    },
+    "gathered reports": {
+        "members": 12,
+        "duration": 12 * SECOND,
+        "network": Network(latency=2 * MILLISECOND, loss=0.05),
+        "workloads": (Workload(group="g", senders=(0,), rate=50.0, size=200),),
+        "faults": (Fault(kind="isolate", at=8 * SECOND, members=(5,), lasts=1500 * MILLISECOND),),
+        "member_plans": (MemberPlan(index=0, options={"role": "sender"}),),
+        "role": "receiver",
+        "sources": ("p0",),
+        "control": True,
+        "control_interval": 300 * MILLISECOND,
+        "direct_reports": 2,
     },
     "bursts": {
         "settle": 20 * SECOND,  # on a quiet link a burst takes its time

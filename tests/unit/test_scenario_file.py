@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unisono.errors import ScenarioError
+from unisono.settings import SERVICE_CODES
 from unisono.simulation.locator import locate
 from unisono.simulation.scenario import (
     Burst,
@@ -197,7 +198,7 @@ BAD: list[tuple[str, str, int | None, str]] = [
     ('name = "x"\n[[workload]]\nsenders = "some"', "workload[0].senders", 3, "expected a list"),
     ('name = "x"\n[[member]]\njoins = "1s"', "member[0].index", 2, "missing"),
     ('name = "x"\n[[member]]\nindex = 3', "member[0].index", 3, "there is no member 3; members are 0 to 2"),
-    ('name = "x"\n[[member]]\nindex = 1\nrole = "receiver"', "member[0].role", 4, "not offered yet"),
+    ('name = "x"\n[[member]]\nindex = 1\nrole = "listener"', "member[0].role", 4, "got 'listener'"),
     ('name = "x"\n[[member]]\nindex = 1\njoins = "2s"\nleaves = "1s"', "member[0].leaves", 5, "after it joins, 2s"),
     ('name = "x"\n[[member]]\nindex = 1\n[[member]]\nindex = 1', "member[1].index", 5, "has a table already"),
     ('name = "x"\n[[member]]\nindex = 1\nservice = "frames"', "member[0].service", 4, "got 'frames'"),
@@ -373,6 +374,8 @@ FAULT_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "what": st.sampled_from(DISK_FAULTS),
     "group": st.sampled_from(GROUP_NAMES),
     "size": st.integers(1, 10**6),
+    "service": st.sampled_from(sorted(SERVICE_CODES)),
+    "together": st.booleans(),
 }
 BY_VALUES: dict[str, st.SearchStrategy[Any]] = {
     "delay": spans,

@@ -11,7 +11,7 @@ import msgspec
 from unisono.distances import DistanceTable
 from unisono.engine import Effect, Fact, Randomness, Start
 from unisono.identity import ProcessId
-from unisono.intergroup.hierarchy import ControlProcess
+from unisono.intergroup.hierarchy.process import ControlProcess
 from unisono.sealing import Seal
 from unisono.settings import Settings
 from unisono.site import Site
