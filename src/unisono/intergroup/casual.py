@@ -27,14 +27,19 @@ class CasualReceiver:
 
     def on_data(self, step: Step, packet: DataPacket) -> None:
         for message in packet.messages:
-            if message.flags & LEAVE:
-                continue
-            if not self._delivery.has_room:
-                step.note(Reason.APPLICATION_SLOW)
-                continue
-            whole = self._assemble(step, packet.source, message) if message.flags & FRAGMENT else message
-            if whole is not None:
-                self.take(step, packet.source, whole)
+            self.admit(step, packet.source, message)
+
+    def admit(self, step: Step, source: ProcessId, message: DataMessage) -> bool:
+        """A message or a fragment has come; False when it is dropped because the application is slow."""
+        if message.flags & LEAVE:
+            return True
+        if not self._delivery.has_room:
+            step.note(Reason.APPLICATION_SLOW)
+            return False
+        whole = self._assemble(step, source, message) if message.flags & FRAGMENT else message
+        if whole is not None:
+            self.take(step, source, whole)
+        return True
 
     def take(self, step: Step, source: ProcessId, message: DataMessage) -> None:
         """A whole message has come."""

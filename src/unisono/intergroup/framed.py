@@ -15,7 +15,7 @@ from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.reasons import Reason
 from unisono.reliable.spans import Spans
 from unisono.reliable.step import Step
-from unisono.wire.messages import NAMED, DataMessage, DataPacket, KeepAlive, NameRequest, RepairRequest
+from unisono.wire.messages import LEAVE, NAMED, DataMessage, DataPacket, KeepAlive, NameRequest, RepairRequest
 from unisono.wire.names import take_name
 
 SPAN_LIMIT = 1024
@@ -48,6 +48,10 @@ class Frames:
         self.delivered = Spans(SPAN_LIMIT)
         self.wanted: list[Wanted] = []
 
+    def note(self, message: DataMessage) -> None:
+        """A message has come. The number after a farewell is never used: who comes back skips it."""
+        self.received.add(message.sequence, message.sequence + (1 if message.flags & LEAVE else 0))
+
 
 class Framed(CasualReceiver):
     """This process as a receiver that decides itself what is worth repairing."""
@@ -59,23 +63,25 @@ class Framed(CasualReceiver):
         self._sources: dict[ProcessId, Frames] = {}
 
     def on_data(self, step: Step, packet: DataPacket) -> None:
-        first, last = packet.messages[0].sequence, packet.messages[-1].sequence
+        first = packet.messages[0].sequence
         frames = self._frames(packet.source, first - 1)
         if frames is None:
             step.note(Reason.TOO_MANY_PEERS)
             return
         self._announce(step, packet.source, frames, first - 1)
-        frames.highest = max(frames.highest, last)
-        frames.received.add(first, last)
-        super().on_data(step, packet)
+        for message in packet.messages:
+            if self.admit(step, packet.source, message):
+                frames.note(message)
+                frames.highest = max(frames.highest, message.sequence)
 
     def on_repair(self, step: Step, packet: DataPacket) -> None:
         """A repair counts where it brings something that was asked for."""
         frames = self._sources.get(packet.source)
-        first, last = packet.messages[0].sequence, packet.messages[-1].sequence
+        last = packet.messages[-1].sequence
         if frames is not None and any(wanted.name or wanted.first <= last for wanted in frames.wanted):
-            frames.received.add(first, last)
-            super().on_data(step, packet)
+            for message in packet.messages:
+                if self.admit(step, packet.source, message):
+                    frames.note(message)
 
     def on_keep_alive(self, step: Step, source: ProcessId, message: KeepAlive) -> None:
         frames = self._frames(source, message.sequence)
@@ -84,9 +90,7 @@ class Framed(CasualReceiver):
 
     def take(self, step: Step, source: ProcessId, message: DataMessage) -> None:
         frames = self._sources[source]
-        if message.sequence in frames.delivered:
-            step.note(Reason.REPEATED)
-            return
+        repeated = message.sequence in frames.delivered
         frames.delivered.add(message.sequence - message.count + 1, message.sequence)
         if frames.wanted:
             name = take_name(message.payload)[0] if message.flags & NAMED else ""
@@ -95,7 +99,10 @@ class Framed(CasualReceiver):
                 for wanted in frames.wanted
                 if (wanted.name != name if wanted.name else frames.delivered.missing(wanted.first, wanted.last))
             ]
-        self._delivery.whole(step, source, message, message.payload)
+        if repeated:
+            step.note(Reason.REPEATED)
+        else:
+            self._delivery.whole(step, source, message, message.payload)
 
     def recover(self, step: Step, recover: Recover) -> None:
         frames = self._frames(recover.source, 0)
@@ -121,8 +128,8 @@ class Framed(CasualReceiver):
         return frames
 
     def _announce(self, step: Step, source: ProcessId, frames: Frames, sequence: int) -> None:
-        """The source has sent up to here: what did not come of it is a gap."""
-        if sequence > frames.highest:
+        """The source has sent up to here: what did not come of it is a gap, told when the application keeps up."""
+        if sequence > frames.highest and self._delivery.has_room:
             for first, last in frames.received.missing(frames.highest + 1, sequence):
                 step.mark("gap-told")
                 step.deliver(Gap(source, first, last))
