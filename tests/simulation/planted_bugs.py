@@ -118,6 +118,7 @@ def request_not_repeated(patch: pytest.MonkeyPatch) -> None:
         for ticket in self._tickets:
             if ticket.tries:
                 ticket.due = ticket.quiet = 1 << 62
+        self._within = -1
         return asked
 
     patch.setattr(Tickets, "request", request)
@@ -171,7 +172,7 @@ def begins_inside_a_message(patch: pytest.MonkeyPatch) -> None:
 
 @_bug("the send window has no limit", "stopped reader", "L7")
 def no_window(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SendWindow, "has_room", lambda self, size: True)
+    patch.setattr(SendWindow, "has_room", lambda self, size, allowed: True)
 
 
 @_bug("a receiver that was left behind goes on without telling", "cut off", "O2")
@@ -181,9 +182,9 @@ def left_behind_silently(patch: pytest.MonkeyPatch) -> None:
         if stream is not None:
             self.consider(step, source, stream.address)
 
-    def install(self: Delivery, step: Step, start: Any, reasons: Any) -> None:
+    def install(self: Delivery, step: Step, start: Any, reasons: Any, agreed: Any = None) -> None:
         if self.view is None or len(start) > len(self.view.members):
-            original_install(self, step, start, reasons)
+            original_install(self, step, start, reasons, agreed)
 
     original_install = Delivery.install
     patch.setattr(Following, "on_left_behind", on_left_behind)

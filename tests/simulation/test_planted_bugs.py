@@ -29,4 +29,4 @@ def test_a_planted_bug_is_caught(bug: PlantedBug, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_list_is_long_enough() -> None:
-    assert len({bug.name for bug in PLANTED}) >= 16
+    assert len({bug.name for bug in PLANTED}) >= 32

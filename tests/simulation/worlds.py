@@ -101,6 +101,7 @@ SITUATIONS: dict[str, dict[str, Any]] = {
         "members": 4,
         "duration": 8 * SECOND,
         "network": Network(latency=(MILLISECOND, 20 * MILLISECOND), jitter=MILLISECOND),
+        "workloads": (Workload(group="g", rate=100.0, size=50),),
         "faults": (
             Fault(kind="leave", at=2 * SECOND, members=(1,)),
             Fault(kind="join", at=3 * SECOND, members=(1,)),
@@ -132,9 +133,9 @@ SITUATIONS: dict[str, dict[str, Any]] = {
         "across": "both",
     },
     "many receivers": {
-        "members": 14,
-        "duration": 8 * SECOND,
-        "network": Network(latency=2 * MILLISECOND, loss=0.05),
+        "members": 24,
+        "duration": 6 * SECOND,
+        "network": Network(latency=2 * MILLISECOND, loss=0.2),
         "workloads": (Workload(group="g", senders=(0,), rate=50.0, size=200),),
         "member_plans": (MemberPlan(index=0, options={"role": "sender"}),),
         "role": "receiver",
@@ -155,7 +156,7 @@ SITUATIONS: dict[str, dict[str, Any]] = {
     },
     "bursts": {
         "settle": 20 * SECOND,  # on a quiet link a burst takes its time
-        "network": Network(latency=MILLISECOND, burst=Burst(every=5 * SECOND, packets=30)),
+        "network": Network(latency=MILLISECOND, burst=Burst(every=5 * SECOND, packets=15)),
     },
 }
 """Situations by name: what `scenario` takes."""

@@ -137,7 +137,7 @@ class Network:
         rules = [rule for rule in self.rules if rule.applies(sender, multicast)]
         kind = classify(data) if any(rule.selective for rule in rules) else None
         for rule in rules if receivers else ():
-            rule.leave_sender(self._links[sender, receivers[0]].random, rule.matches(kind))
+            rule.leave_sender(self._link(sender, receivers[0]).random, rule.matches(kind))
         for receiver in receivers:
             if self.hops(sender, receiver) > scope:
                 self.counters["out of scope"] += 1
