@@ -15,7 +15,9 @@ _SIZE = {"unit": "size"}
 class ControlSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a control process takes part in the hierarchy; the names of 000 2.2.3 in words."""
 
-    control: Annotated[bool, Meta(description="Run a control process of the hierarchy.")] = False
+    control: Annotated[
+        bool, Meta(description="Take part in the control hierarchy, with one control process for a whole site.")
+    ] = True
     low_coordinators: Annotated[
         int,
         Meta(

@@ -18,6 +18,7 @@ from typing import Any, Literal, Self
 
 from msgspec.structs import replace
 
+from unisono.control_settings import ControlSettings
 from unisono.engine import ChangeService, EventsTaken, Recover
 from unisono.errors import GroupError, NetworkError, NotMember, SettingError
 from unisono.events import (
@@ -367,6 +368,7 @@ def join(
         "trace": None if trace is None else os.fspath(trace),
         "storage": None if storage is None else os.fspath(storage),
         "clock_drift_limit": chosen.clock_drift_limit,
+        "control": Settings(**{name: getattr(chosen, name) for name in ControlSettings.__struct_fields__}),
         "site_timeout": chosen.site_timeout,
     }
     return Group(group, Lease(options), chosen, protocol)

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
+from msgspec.structs import replace
+
 from unisono.engine import Address, Deliver, Fact, Join, Leave, multicast_address
 from unisono.errors import GroupError, NetworkError, SettingError, UnisonoError
 from unisono.events import Event, Left, SiteChanged
@@ -54,7 +56,8 @@ class Process:
 
     `name` stays the same over restarts where there is one: the process then keeps its logs in a directory (`storage`,
     by default the user's state directory). Without a name it gets one of its own and keeps nothing. `trace` is a
-    directory for the trace. With `site` it takes part in the site of this machine; a `daemon` hosts it.
+    directory for the trace. It takes part in the `site` of this machine and, with the settings in `control`, in the
+    control hierarchy; a `daemon` hosts the site.
     """
 
     def __init__(
@@ -69,7 +72,8 @@ class Process:
         trace: str | os.PathLike[str] | None = None,
         storage: str | os.PathLike[str] | Literal["memory"] | None = None,
         clock_drift_limit: int = Settings().clock_drift_limit,
-        site: bool = False,
+        site: bool = True,
+        control: Settings | None = Settings(),  # noqa: B008 - frozen
         daemon: bool = False,
         site_timeout: int = Settings().site_timeout,
     ) -> None:
@@ -91,6 +95,7 @@ class Process:
         self._storage = storage if storage is not None else ("memory" if name is None else None)
         self._clock_drift_limit = clock_drift_limit
         self._with_site = site
+        self._control = control if control is not None and control.control else None
         self._daemon = daemon
         self._site_timeout = site_timeout
         self._on_site: Callable[[SiteChanged | UnisonoError], None] = lambda change: None
@@ -238,6 +243,7 @@ class Process:
             realm=self.realm,
             clock_drift_limit=self._clock_drift_limit,
             site=self._with_site,
+            control=None if self._control is None else replace(self._control, trace=self.traced),
             daemon=self._daemon,
             site_timeout=self._site_timeout,
         )

@@ -78,6 +78,7 @@ class World:
         self._seen: Counter[tuple[str, str | None]] = Counter()
         remember = any(fault.kind == "replay" for fault in scenario.faults)
         sites = scenario.sites or scenario.members
+        self._shared_sites = sites < scenario.members
         self.network = Network(scenario.network, scenario.members, sites, self.seed, remember)
         self.machines = [self._machine(index) for index in range(scenario.members)]
         self._ether = Ether(self)
@@ -165,6 +166,7 @@ class World:
             clock_drift_limit=settings.clock_drift_limit,
             site_timeout=settings.site_timeout,
             control=settings if settings.control else None,
+            site=settings.control and self._shared_sites,
         )
         machine.start(engine, self.run_name)
         self.join(machine, None)
