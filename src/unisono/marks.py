@@ -25,15 +25,11 @@ MARKS: dict[str, str] = {
     "old-incarnation": "a packet of an earlier life comes late and is dropped",
     "woke-up": "a process finds that it was stopped and forgives the others' silence",
     "paced": "a sender slows down because much is lost",
-    "gathered-report": "a source hears of many receivers at once, through the control hierarchy",
-    "sum-of-others": "a sum of reports is not of exactly those who count, and counts for nothing",
-    "receivers-polled": "a source misses receivers in the sum and asks each for itself",
     "window-full": "a sender waits for its receivers",
     "application-full": "delivery waits for the application",
     "receive-buffer-full": "a receiver refuses what came too early",
     "fragmented": "a message larger than a datagram is put together again",
     "fragments-given-up": "an unordered message is given up because a fragment is missing",
-    "clock-held": "a timestamp was too far ahead to be believed",
     "early-keep-alive": "a sender that a timestamp order waits for says the time early",
     "below-the-floor": "a source joins a timestamp order and its older messages are passed over",
     "service-changed": "a member changes its service while joined",
@@ -51,7 +47,15 @@ HIERARCHY_MARKS: dict[str, str] = {
     "child-lost": "a coordinator drops a silent child",
     "handed-over": "a child leaves one coordinator after another one counts it",
     "to-child-abandoned": "a coordinator that steps down finds no other and stays",
+    "gathered-report": "a source hears of many receivers at once, through the control hierarchy",
+    "sum-of-others": "a sum of reports is not of exactly those who count, and counts for nothing",
+    "receivers-polled": "a source misses receivers in the sum and asks each for itself",
 }
-"""Those of the control hierarchy."""
+"""Those of the control hierarchy, and of what goes through it."""
 
-ALL_MARKS = MARKS | HIERARCHY_MARKS
+RARE_MARKS: dict[str, str] = {
+    "clock-held": "a timestamp was too far ahead to be believed",
+}
+"""Those to which no drawn fault leads; they have scenarios of their own."""
+
+ALL_MARKS = MARKS | HIERARCHY_MARKS | RARE_MARKS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from unisono.marks import MARKS
+from unisono.marks import ALL_MARKS
 from unisono.simulation.draw import draw
 from unisono.simulation.library import builtin_names, load
 from unisono.simulation.outcome import Outcome
@@ -30,7 +30,7 @@ def held(scenario: Scenario, seed: int) -> Outcome:
 @pytest.mark.parametrize("seed", SHARE)
 def test_chaos_holds(seed: int) -> None:
     outcome = held(load("chaos"), seed)
-    assert set(outcome.marks) <= set(MARKS)
+    assert set(outcome.marks) <= set(ALL_MARKS)
 
 
 ELSEWHERE = ("chaos", "hierarchy-1000")

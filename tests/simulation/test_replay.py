@@ -85,7 +85,7 @@ def record_control(drawn: Scenario, monkeypatch: pytest.MonkeyPatch) -> list[Rec
         return recording
 
     with monkeypatch.context() as patch:
-        patch.setattr("unisono.node.ControlProcess", process)
+        patch.setattr("unisono.intergroup.hierarchy.seat.ControlProcess", process)
         run_world(drawn)
     return recordings
 

@@ -30,7 +30,7 @@ class Town(World):
         self.alone: list[tuple[int, list[str]]] = []
 
         def node(name: str, randomness: Random, entropy: Callable[[int], bytes], **rest: Any) -> Engine:
-            return Node(name, randomness, entropy, site=True, daemon=name in daemons, **rest)
+            return Node(name, randomness, entropy, **rest | {"site": True, "daemon": name in daemons})
 
         super().__init__(drawn, keep_rows=False, node=node)
         for at in range(0, drawn.duration, 10 * MILLISECOND):
@@ -187,7 +187,7 @@ def test_after_many_crashes_and_pauses_every_site_has_one_host(seed: int) -> Non
 
 
 def test_a_node_without_a_site_uses_no_channel() -> None:
-    drawn = scenario(members=2, sites=1, duration=SECOND, workloads=())
+    drawn = scenario(members=2, sites=1, duration=SECOND, workloads=(), control=False)
     world = World(drawn, keep_rows=False)
     world.run()
     for machine in world.machines:

@@ -157,7 +157,7 @@ def judge(scenario: Scenario, results: Iterable[SeedResult], asked: int) -> Judg
         marks.update(outcome.marks)
     missing: tuple[str, ...] = ()
     if scenario.marks and len(ordered) >= scenario.marks_seeds:
-        everything = (*MARKS, *(HIERARCHY_MARKS if scenario.options.get("control") is True else ()))
+        everything = (*MARKS, *(HIERARCHY_MARKS if scenario.options.get("control", True) is not False else ()))
         wanted = everything if scenario.marks == "all" else scenario.marks
         missing = tuple(mark for mark in wanted if not marks[mark])
     as_expected = scenario.expect == "held" or violated[scenario.expect] > 0
