@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from unisono.errors import TraceError
-from unisono.marks import MARKS
+from unisono.marks import HIERARCHY_MARKS, MARKS
 from unisono.properties.violation import Violation
 from unisono.simulation.campaign import SeedJob, SeedResult, judge, run_seeds, usable_cores
 from unisono.simulation.outcome import Outcome
@@ -127,7 +127,7 @@ def test_marks_are_asked_for_when_enough_seeds_ran() -> None:
     assert judgement.missing_marks == ("woke-up",)
     assert judge(scenario, [*one, result(1, marks={"woke-up": 1})], 2).met
     everything = judge(replace(scenario, marks="all"), [*one, result(1)], 2)
-    assert set(everything.missing_marks) == set(MARKS) - {"gap"}
+    assert set(everything.missing_marks) == set(MARKS | HIERARCHY_MARKS) - {"gap"}
 
 
 def test_an_interrupted_campaign_is_not_met() -> None:

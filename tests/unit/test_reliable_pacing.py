@@ -13,7 +13,7 @@ def sent_and_missed(*missed: tuple[int, int]) -> Pacing:
     for _ in range(100):
         pacing.on_sent(1, 1, 1400)
     for first, last in missed:
-        pacing.on_lost(2, first, last)
+        pacing.on_missed(2, first, last)
     pacing.on_sent(INTERVAL, 1, 1400)
     return pacing
 
@@ -21,7 +21,19 @@ def sent_and_missed(*missed: tuple[int, int]) -> Pacing:
 def test_a_source_whose_receivers_miss_much_sends_more_slowly() -> None:
     assert sent_and_missed().rate is None
     assert sent_and_missed((1, 5)).rate is None
-    assert sent_and_missed((1, 50)).rate is not None
+    assert sent_and_missed((1, 20)).rate is None, "a bad line"
+    assert sent_and_missed((1, 50)).rate is not None, "a full line"
+
+
+def test_many_receivers_miss_more_together_than_each_of_them() -> None:
+    pacing = Pacing(4 * MIB, 1400)
+    pacing.receivers = 64
+    pacing.on_sent(0, 0, 0)
+    for _ in range(100):
+        pacing.on_sent(1, 1, 1400)
+    pacing.on_missed(2, 1, 95)
+    pacing.on_sent(INTERVAL, 1, 1400)
+    assert pacing.rate is None
 
 
 def test_what_was_asked_for_twice_is_lost_once() -> None:

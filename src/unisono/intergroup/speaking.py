@@ -78,6 +78,7 @@ class Speaking:
     def advance(self, step: Step) -> None:
         """Release what is stable and send what the window admits, until neither goes on."""
         sending = self.sending
+        sending.pacing.receivers = len(self.audience)
         self._release(step)
         self.waits_for_view = bool(sending.waiting) and not self.leaving and not self._receiving.following.may_send
         if self.waits_for_view:
@@ -169,9 +170,8 @@ class Speaking:
         if first > self.sending.last_sequence:
             step.note(Reason.REQUEST_AHEAD)
             return False
-        if not message.tries:
-            for low, high in message.ranges:
-                self.sending.pacing.on_lost(step.now, low, min(high, self.sending.last_sequence))
+        for low, high in message.ranges:
+            self.sending.pacing.on_missed(step.now, low, min(high, self.sending.last_sequence))
         return True
 
     def keep_alive(self, step: Step) -> None:

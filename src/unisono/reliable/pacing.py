@@ -1,10 +1,11 @@
-"""How much a source may send: a window that opens as receivers keep up, a rate that follows what is lost (000 4.5.3).
+"""How much a source may send: a window that opens as receivers keep up, a rate that falls when the line is full.
 
-The window of what is not stable begins small and doubles with every window that became stable, up to its limit.
-Nothing is held to a rate until receivers miss more than a tenth of what is sent. Then the window halves, and the rate
-shrinks by half of the share that is lost beyond the usual, rests while little is lost, and grows by a twentieth at a
-time while next to nothing is. Repairs count like anything else that is sent. A share that does not fall with the rate
-is the network's own and becomes the usual: a line that loses packets at random is not a line that is full.
+The window of what is not stable begins small and doubles with every window that became stable, up to its limit
+(000 4.5.3). Nothing is held to a rate until a receiver misses three tenths of what is sent: hardly a line loses so
+much unless it is full. Then the window halves and the rate shrinks, interval by interval; when half as much is lost,
+the rate grows by a twentieth at a time. Repairs count like anything else that is sent.
+
+What one receiver misses is reckoned from what any of them asks for, as if each missed it by itself.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ LEAST_WINDOW = 16 * KIB
 
 INTERVAL = 200 * MILLISECOND
 LEAST_SENT = 20
-"""Sequences in an interval below which nothing is concluded."""
-MUCH, LITTLE = 0.10, 0.02
-GROWTH = 1.05
+"""Sequences that must be sent before anything is concluded."""
+TOO_MUCH = 0.3
+"""What one receiver may miss of what is sent."""
+SHRINK, GROWTH = 0.7, 1.05
 FLOOR = 32 * KIB
 """Bytes a second that are always allowed."""
 BURST = 20 * MILLISECOND
@@ -36,12 +38,11 @@ class Pacing:
         "_datagram",
         "_ends",
         "_limit",
-        "_lost",
+        "_missed",
         "_sent",
-        "_share",
         "_threshold",
         "rate",
-        "usual",
+        "receivers",
         "window",
     )
 
@@ -50,11 +51,10 @@ class Pacing:
         self._datagram = datagram_bytes
         self.window = min(window_limit, max(FIRST_WINDOW, 4 * datagram_bytes))
         self.rate: int | None = None
-        self.usual = 0.0
-        self._share = 0.0
-        self._sent = 0
+        self.receivers = 1
         self._bytes = 0
-        self._lost = 0
+        self._sent = 0.0
+        self._missed = 0.0
         self._counted = 0
         self._ends = 0
         self._credit = 0
@@ -76,10 +76,11 @@ class Pacing:
         else:
             self.window = min(self.window + max(1, size * self._datagram // self.window), self._limit)
 
-    def on_lost(self, now: int, first: int, last: int) -> None:
-        """Somebody misses these sequences; what was counted before is not counted again."""
-        if first <= last and last > self._counted:
-            self._lost += last - max(first, self._counted + 1) + 1
+    def on_missed(self, now: int, first: int, last: int) -> None:
+        """Somebody asks for these sequences; what was asked for before is not counted again."""
+        first = max(first, self._counted + 1)
+        if first <= last:
+            self._missed += last - first + 1
             self._counted = last
         self._conclude(now)
 
@@ -96,27 +97,25 @@ class Pacing:
         return min(self._credit + gained, self.rate * BURST // SECOND)
 
     def _conclude(self, now: int) -> None:
-        """At the end of an interval, let the rate follow what was lost in it."""
+        """At the end of an interval, let the rate follow what was missed; older intervals count half."""
         if now < self._ends:
             return
-        if self._sent >= LEAST_SENT:
-            share = min(self._lost / self._sent, 1.0)
-            self._follow(now, share)
-            self._share = share
-        self._sent = self._bytes = self._lost = 0
+        used = self._bytes * SECOND // INTERVAL
+        missed = self._missed_by_one()
+        if missed > TOO_MUCH:
+            self.rate = max(FLOOR, int(SHRINK * (used if self.rate is None else min(self.rate, used))))
+            self.window = self._threshold = max(LEAST_WINDOW, 2 * self._datagram, self.window // 2)
+            self._credit, self._credit_at = 0, now
+        elif self.rate is not None and missed < TOO_MUCH / 2 and used * 2 > self.rate:
+            self.rate = int(self.rate * GROWTH)
+        self._bytes = 0
+        self._missed /= 2
+        self._sent /= 2
         self._ends = now + INTERVAL
 
-    def _follow(self, now: int, share: float) -> None:
-        excess = share - self.usual
-        if excess > MUCH:
-            if self.rate is not None and share > 0.8 * self._share:
-                self.usual += 0.25 * excess
-            used = self._bytes * SECOND // INTERVAL
-            before = used if self.rate is None else min(self.rate, max(used, FLOOR))
-            self.rate = max(FLOOR, int(before * (1 - excess / 2)))
-            self._credit, self._credit_at = 0, now
-            self.window = self._threshold = max(LEAST_WINDOW, 2 * self._datagram, self.window // 2)
-        elif self.rate is not None and excess < LITTLE:
-            self.usual = min(self.usual, share + LITTLE)
-            if self._bytes * SECOND // INTERVAL * 2 > self.rate:
-                self.rate = int(self.rate * GROWTH)
+    def _missed_by_one(self) -> float:
+        """The share that a receiver misses, if each misses what it misses by itself."""
+        if self._sent < LEAST_SENT:
+            return 0.0
+        asked: float = min(self._missed / self._sent, 1.0)
+        return 1.0 - float((1.0 - asked) ** (1 / max(self.receivers, 1)))
