@@ -113,7 +113,7 @@ def test_one_site_alone_is_its_own_coordinator() -> None:
 def test_every_change_of_state_is_in_the_trace() -> None:
     world = hierarchy(8, seconds=20)
     world.run()
-    rows = [row for row in world.rows if isinstance(row, MembershipRow) and row.group == "control"]
+    rows = [row for row in world.rows if row.kind in ("COORDINATOR", "CHILD") and isinstance(row, MembershipRow)]
     last = {row.process: (row.kind, row.reason) for row in rows}
     for index, process in observer(world).processes().items():
         kind = "COORDINATOR" if process.state.among_coordinators else "CHILD"

@@ -64,7 +64,7 @@ class Step:
             return
         self.flush()
         row.group = self._place.group
-        row.service = self._place.service
+        row.service = self._place.service or None
         row.stretch = self._place.stretch
         row.view = self._place.view
         self._effects.append(Record(row))

@@ -14,15 +14,15 @@ from unisono.wire.control_messages import WORD, HierarchyMessage, short_id
 from unisono.wire.layout import group_number
 from unisono.wire.writing import DatagramWriter
 
-COORDINATORS = multicast_address("control")
-"""Where coordinators speak and are looked for."""
+COORDINATORS = multicast_address("\0control")
+"""Where coordinators speak and are looked for; no group can have such a name."""
 STAMPS_LIMIT = 256
 """How many of its own sending times a control process remembers."""
 
 
 def local_group(coordinator: ProcessId) -> Address:
     """Where a coordinator and its children speak."""
-    return multicast_address(f"control/{coordinator}")
+    return multicast_address(f"\0control/{coordinator}")
 
 
 def control_number(realm: str) -> int:

@@ -52,7 +52,7 @@ class ControlProcess:
 
     def __init__(self, realm: str, process: ProcessId, settings: Settings, randomness: Randomness, seal: Seal) -> None:
         self._context = Context(realm, process, settings, randomness, seal)
-        self._place = Place("control", "", 0, settings.trace)
+        self._place = Place("", "", 0, settings.trace)
         self._neighbours = Neighbourhood(process)
         self._gathering = Gathering()
         self._voice = Voice(self._context, self._neighbours, self._gathering)
