@@ -43,7 +43,7 @@ SCENARIO = Scenario(
     members=5,
     duration=10 * SECOND,
     settle=4 * SECOND,
-    options={"patience": 2 * SECOND, "source_timeout": 2 * SECOND},
+    options={"service": "timestamp", "patience": 2 * SECOND, "source_timeout": 2 * SECOND},
     workloads=(_WORKLOAD,),
     member_plans=(MemberPlan(index=_LATE, joins=_LATE_AT),),
     faults=(Fault(kind="crash", at=_KILLED_AT, members=(_KILLED,)),),
