@@ -29,6 +29,7 @@ from unisono.intergroup.timestamp_order import Key, TimestampOrder
 from unisono.intergroup.unordered import Unordered
 from unisono.interleaving import Interleaving
 from unisono.reliable.fragments import OrderedAssembly
+from unisono.reliable.holding import Holding
 from unisono.reliable.step import Step
 from unisono.reliable.suppression import RequestTiming
 from unisono.reliable.tickets import Tickets
@@ -331,6 +332,16 @@ def groups_apart(patch: pytest.MonkeyPatch) -> None:
 @_bug("nothing that was sent is ever released", "loss", "L4")
 def never_released(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sending, "release", lambda self, step, stable: None)
+
+
+@_bug("copies for repair are kept without a limit", "stopped reader", "L7")
+def holds_everything(patch: pytest.MonkeyPatch) -> None:
+    def keep(self: Holding, first: int, last: int, datagram: bytes) -> None:
+        self.bytes += len(datagram)
+        self.high_water = max(self.high_water, self.bytes)
+
+    patch.setattr(Holding, "keep", keep)
+    patch.setattr(Holding, "release", lambda self, stable: None)
 
 
 @_bug("everybody asks at once, and again", "many receivers", "L8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.receiving import Receiving
+from unisono.intergroup.repairing import Repairing
 from unisono.intergroup.sending import Sending
 from unisono.reliable.step import Place, Step
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
@@ -18,7 +19,9 @@ def record_traffic(step: Step, place: Place) -> None:
     place.datagrams = place.datagram_bytes = 0
 
 
-def record_gauges(step: Step, settings: Settings, sending: Sending, delivery: Delivery, receiving: Receiving) -> None:
+def record_gauges(
+    step: Step, settings: Settings, sending: Sending, delivery: Delivery, receiving: Receiving, repairing: Repairing
+) -> None:
     """Write the high-water marks and begin new ones."""
     streams = receiving.following.streams.values()
     scattered = None if receiving.casual is None else receiving.casual.scattered
@@ -33,6 +36,7 @@ def record_gauges(step: Step, settings: Settings, sending: Sending, delivery: De
             settings.receive_buffer_bytes,
         ),
         ("reassembly bytes", max(assembled, scattered.high_water if scattered else 0), message_cap),
+        ("held for repair bytes", repairing.take_high_water(), settings.window_bytes),
         ("untaken messages", delivery.untaken_high_water, settings.event_limit),
     ):
         step.record(GaugeRow(kind="GAUGE", name=name, value=value, cap=cap))

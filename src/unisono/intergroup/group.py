@@ -375,7 +375,7 @@ class IntergroupEngine:
             elif name == "gauge":
                 deadlines.set(name, step.now + settings.gauge_interval)
                 record_traffic(step, self._place)
-                record_gauges(step, settings, self._sending, self._delivery, self._receiving)
+                record_gauges(step, settings, self._sending, self._delivery, self._receiving, self._repairing)
             elif name == "leave":
                 self._become_outside(step)
                 return

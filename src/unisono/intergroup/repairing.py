@@ -38,10 +38,12 @@ class Repairing:
         self._repairs = Repairs()
         self._timing = RepairTiming(context.pace)
 
-    @property
-    def held_bytes(self) -> int:
-        """The most that is held of one source."""
-        return max((holding.bytes for holding in self._holdings.values()), default=0)
+    def take_high_water(self) -> int:
+        """The most that was held of one source since this was last asked."""
+        highest = max((holding.high_water for holding in self._holdings.values()), default=0)
+        for holding in self._holdings.values():
+            holding.high_water = holding.bytes
+        return highest
 
     def keep(self, packet: DataPacket) -> None:
         """A datagram came, in its first form or as a repair: it may be asked for here."""

@@ -57,11 +57,6 @@ class Holding:
                 at += 1
         return [found[first] for first in sorted(found)]
 
-    def get(self, first: int) -> bytes | None:
-        """The datagram that begins with this sequence."""
-        at = bisect_left(self._firsts, first)
-        return self._datagrams[at][1] if at < len(self._firsts) and self._firsts[at] == first else None
-
     def _drop(self, count: int) -> None:
         if count:
             del self._firsts[:count]
