@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Literal
 
 from msgspec import Struct
 
@@ -22,6 +23,8 @@ class ViewReason(StrEnum):
     HEARD = "heard"
     SERVICE = "service changed"
     AGREED = "agreed"
+    SUSPECTED = "suspected"
+    MERGED = "merged"
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -38,13 +41,38 @@ class Message(Struct, frozen=True, gc=False):
 
 
 class View(Struct, frozen=True):
-    """From here on these are the sources; under source order every receiver has views of its own (000 1.3.2)."""
+    """From here on these are the sources.
+
+    Under timestamp order the senders agree on it: all who install it have the same members and start, and those who
+    come from the same view (`transitional`, where this process is one of them) have delivered the same messages in it.
+    `merged` are the views that its members come from; `suspects` says who was suspected by whom. `whole` is False at a
+    receiver that came into the middle of it, `primary` says whether this is the primary component, where one is asked
+    for. Under source order every receiver has views of its own (000 1.3.2), without any of this.
+    """
 
     id: ViewId
     previous: ViewId | None
     members: tuple[ProcessId, ...]
     start: tuple[StartPoint, ...]
     reasons: tuple[tuple[ProcessId, ViewReason], ...]
+    transitional: tuple[ProcessId, ...] | None = None
+    merged: tuple[ViewId, ...] = ()
+    suspects: tuple[tuple[ProcessId, tuple[ProcessId, ...]], ...] = ()
+    role: Literal["sender", "receiver"] = "receiver"
+    whole: bool = True
+    primary: bool | None = None
+
+
+class Excluded(Struct, frozen=True):
+    """The others went on without this process, in a view that followed its own; it comes back by itself."""
+
+    view: ViewId
+
+
+class DroppedOut(Struct, frozen=True):
+    """This process could not follow the views of its group, and starts anew: the next view has a gap before it."""
+
+    reason: str
 
 
 class LeftBehind(Struct, frozen=True):
@@ -108,6 +136,8 @@ class SiteChanged(Struct, frozen=True):
 Event = (
     Message
     | View
+    | Excluded
+    | DroppedOut
     | LeftBehind
     | SourceUnavailable
     | Gap

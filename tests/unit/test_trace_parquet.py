@@ -53,7 +53,12 @@ def test_columns_have_the_types_of_their_annotations() -> None:
     )
     starts = pyarrow.list_(pyarrow.field("element", start, nullable=False))
     assert view.field("start") == pyarrow.field("start", starts, nullable=False)
-    assert view.field("transitional") == pyarrow.field("transitional", starts)
+    lives = [
+        pyarrow.field(name, kind, nullable=False)
+        for name, kind in [("process", pyarrow.string()), ("incarnation", pyarrow.int64())]
+    ]
+    members = pyarrow.list_(pyarrow.field("element", pyarrow.struct(lives), nullable=False))
+    assert view.field("transitional") == pyarrow.field("transitional", members)
     assert view.field("truth") == pyarrow.field("truth", pyarrow.int64())
     assert view.field("process") == pyarrow.field("process", pyarrow.string(), nullable=False)
     assert arrow_schema("fault").field("edge").type == pyarrow.string()

@@ -7,6 +7,7 @@ from unisono.trace.schema import (
     DeliverRow,
     FaultRow,
     GaugeRow,
+    Member,
     MembershipRow,
     Reason,
     RepairRow,
@@ -100,9 +101,12 @@ def sample_rows(count: int = 3) -> list[AnyRow]:
         previous="5/a~1/1",
         role="sender",
         start=[],
-        transitional=[Start("a", 1, 2, 3)],
+        transitional=[Member("a", 1)],
+        merged=["5/a~1/1", "5/b~1/1"],
+        whole=False,
+        primary=True,
     )
-    join = MembershipRow(kind="JOIN", group="g", reason="all", across="everything")
+    join = MembershipRow(kind="JOIN", group="g", reason="all", across="everything", role="sender")
     last: list[AnyRow] = [repair, gauge, view, join]
     for position, row in enumerate(last, at):
         row.process, row.incarnation, row.position, row.truth = "a", LARGEST, position, at + 1

@@ -160,7 +160,12 @@ class IntergroupEngine:
         chosen = settings.senders if settings.service == "timestamp" else settings.sources
         wanted = chosen if isinstance(chosen, str) else ",".join(chosen)
         step.record(
-            MembershipRow(kind="JOIN", reason=wanted if settings.rejoin else "once", across=settings.across or None)
+            MembershipRow(
+                kind="JOIN",
+                reason=wanted if settings.rejoin else "once",
+                across=settings.across or None,
+                role=settings.role,
+            )
         )
         self._receiving.join(step)
         if settings.role == "sender":

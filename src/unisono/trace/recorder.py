@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.engine import Deliver, Effect, Record
-from unisono.events import Event, LeftBehind, Message, SourceUnavailable, View
+from unisono.events import DroppedOut, Event, Excluded, LeftBehind, Message, SourceUnavailable, View
 from unisono.identity import ViewId
 from unisono.trace.schema import (
     AnyRow,
     DeliverRow,
+    Member,
     MembershipRow,
     Reason,
     Start,
@@ -80,9 +81,15 @@ class Recorder:
             peer = event.source
             view = self._views.get(group, (None, None))[1]
             return MembershipRow(kind=kind, view=view, peer=peer.name, peer_incarnation=peer.incarnation)
+        if isinstance(event, Excluded | DroppedOut):
+            view = self._views.get(group, (None, None))[1]
+            if isinstance(event, Excluded):
+                return MembershipRow(kind="EXCLUDED", view=view, reason=str(event.view))
+            return MembershipRow(kind="SELF_FAIL", view=view, reason=event.reason)
         return None
 
     def _view_row(self, group: str, event: View) -> ViewRow:
+        suspects = dict(event.suspects)
         return ViewRow(
             kind="VIEW",
             view=self._words(group, event.id),
@@ -91,9 +98,16 @@ class Recorder:
             leader_incarnation=event.id.leader.incarnation,
             leader_sequence=event.id.sequence,
             previous=None if event.previous is None else str(event.previous),
-            role="receiver",
+            role=event.role,
             start=[Start(p.source.name, p.source.incarnation, p.sequence, p.number) for p in event.start],
-            reasons=[Reason(process.name, process.incarnation, str(reason)) for process, reason in event.reasons],
+            transitional=None if event.transitional is None else [Member(*process) for process in event.transitional],
+            reasons=[
+                Reason(*process, str(reason), [accuser.name for accuser in suspects.get(process, ())])
+                for process, reason in event.reasons
+            ],
+            merged=[str(view) for view in event.merged],
+            whole=event.whole,
+            primary=event.primary,
         )
 
     def _words(self, group: str, view: ViewId | None) -> str | None:

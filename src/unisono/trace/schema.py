@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from xxhash import xxh3_64_intdigest
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class Row(Struct, kw_only=True, array_like=True):
@@ -38,7 +38,10 @@ class Row(Struct, kw_only=True, array_like=True):
 
 
 class SendRow(Row, kw_only=True, tag="send"):
-    """SEND: an application message takes its number and leaves. `sequence` is that of its last fragment."""
+    """SEND: an application message takes its number and leaves. `sequence` is that of its last fragment.
+
+    `agreed` is the agreed view that it was sent in, whatever views its sender's application sees.
+    """
 
     sequence: int
     number: int
@@ -46,6 +49,7 @@ class SendRow(Row, kw_only=True, tag="send"):
     size: int
     body: int
     origin: str | None = None
+    agreed: str | None = None
 
 
 class DeliverRow(Row, kw_only=True, tag="deliver"):
@@ -72,15 +76,28 @@ class Start(Struct, frozen=True, array_like=True):
 
 
 class Reason(Struct, frozen=True, array_like=True):
-    """Why one process is, or is no longer, in a view."""
+    """Why one process is, or is no longer, in a view, and who suspected it, where somebody did."""
 
     process: str
     incarnation: int
     reason: str
+    by: list[str] = []
+
+
+class Member(Struct, frozen=True, array_like=True):
+    """One life of one process."""
+
+    process: str
+    incarnation: int
 
 
 class ViewRow(Row, kw_only=True, tag="view"):
-    """VIEW: the view in the common column is installed; `members` are the sources of `start`, in order."""
+    """VIEW: the view in the common column is installed; its members are the sources of `start`, in order.
+
+    Of an agreed view, `transitional` are the members that came from the same view as this process, and `merged` all
+    views that its members came from; a receiver that came into the middle of it does not have it `whole`. `primary`
+    is null where no primary component is asked for.
+    """
 
     start_time: int
     leader: str
@@ -89,17 +106,22 @@ class ViewRow(Row, kw_only=True, tag="view"):
     previous: str | None
     role: str
     start: list[Start]
-    transitional: list[Start] | None = None
+    transitional: list[Member] | None = None
     reasons: list[Reason] = []
+    merged: list[str] = []
+    whole: bool = True
+    primary: bool | None = None
 
 
 class MembershipRow(Row, kw_only=True, tag="membership"):
-    """START JOIN LEAVE CRASH END LEFT_BEHIND UNAVAILABLE ACTIVATE GRANT SUSPECT COORDINATOR CHILD: what happens to
-    processes.
+    """START JOIN LEAVE CRASH END LEFT_BEHIND UNAVAILABLE ACTIVATE GRANT SUSPECT EXCLUDED SELF_FAIL BOOTSTRAP
+    COORDINATOR CHILD: what happens to processes.
 
     `peer` is the other process where there is one. CRASH is written by whoever knows (the simulator); END says
     that the run ended while the process lived: a process with neither is audited as crashed at its last row.
-    `across` (JOIN) names the domain whose groups this process hears in one order, where it asked for that.
+    `across` (JOIN) names the domain whose groups this process hears in one order, where it asked for that. EXCLUDED
+    is written by a process that learns that the others went on without it, SELF_FAIL by one that cannot follow the
+    views of its group and starts anew, BOOTSTRAP by a receiver that looks for a view.
     """
 
     peer: str | None = None
@@ -108,10 +130,15 @@ class MembershipRow(Row, kw_only=True, tag="membership"):
     number: int | None = None
     reason: str | None = None
     across: str | None = None
+    role: str | None = None
 
 
 class RepairRow(Row, kw_only=True, tag="repair"):
-    """RTR (this process asks), RTX (this process repairs), GC (released up to `last`): sequences first to last."""
+    """RTR (this process asks), RTX (this process repairs), GC (released up to `last`): sequences first to last.
+
+    CUT: of this view's messages of the source everything from `first` to `last` is here, or known to be somewhere;
+    said once for each member of the view when its end is to be agreed, for the proposal that `peer` names.
+    """
 
     source: str
     source_incarnation: int
