@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from unisono.distances import DistanceTable
 from unisono.events import Event
-from unisono.identity import ProcessId, StartPoint, ViewId
+from unisono.identity import ProcessId
 from unisono.settings import Service, Settings
 from unisono.trace.schema import AnyRow
 from unisono.wire.control_messages import Contribution
@@ -181,19 +181,6 @@ class Recover(Struct, frozen=True, tag=True):
     name: str = ""
 
 
-class SendersAgreed(Struct, frozen=True, tag=True):
-    """Whoever provides sender views has a new one: what belongs to the old view is delivered, then it stands.
-
-    `cut` is the last sequence of each source that belongs to the view before; a source that is not among the members
-    has nothing after it. `members` says where each newcomer begins.
-    """
-
-    group: str
-    view: ViewId
-    members: tuple[StartPoint, ...]
-    cut: tuple[tuple[ProcessId, int], ...]
-
-
 class TimePassed(Struct, frozen=True, tag=True, gc=False):
     """The deadline the engine asked for has come."""
 
@@ -221,7 +208,7 @@ class DistancesKnown(Struct, frozen=True, tag=True):
     table: DistanceTable | None
 
 
-Command = Start | Join | Leave | Send | ChangeService | Recover | SendersAgreed
+Command = Start | Join | Leave | Send | ChangeService | Recover
 Fact = (
     DatagramReceived
     | FrameReceived

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta
+from xxhash import xxh3_64_intdigest
 
 NAME_LIMIT_BYTES = 64
 """The longest name of a process or a group, in UTF-8 bytes."""
@@ -40,12 +41,31 @@ class MessageId(NamedTuple):
 class ViewId(NamedTuple):
     """One view: when it starts in logical time, who leads it, and the leader's own count."""
 
-    start: int
+    start: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
     leader: ProcessId
-    sequence: int
+    sequence: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
 
     def __str__(self) -> str:
         return f"{self.start}/{self.leader}/{self.sequence}"
+
+    @property
+    def mark(self) -> ViewMark:
+        """What stands for this view in every packet that is sent in it."""
+        return ViewMark(self.start, xxh3_64_intdigest(str(self).encode()) >> 32)
+
+
+class ViewMark(NamedTuple):
+    """The agreed view that something was sent in: when the view started, and 32 bits of what else identifies it.
+
+    The marks of one source grow from view to view.
+    """
+
+    start: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+    check: Annotated[int, Meta(ge=0, lt=1 << 32)]
+
+
+NO_VIEW = ViewMark(0, 0)
+"""The mark of what was sent in no agreed view."""
 
 
 class StartPoint(NamedTuple):

@@ -131,6 +131,34 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
             extra=_DURATION,
         ),
     ] = 30 * SECOND
+    suspicion: Annotated[
+        int,
+        Meta(
+            ge=10 * MILLISECOND,
+            le=86400 * SECOND,
+            description="A sender in timestamp order that is silent for this long, or longer where its link was slow "
+            "before, is suspected.",
+            extra=_DURATION,
+        ),
+    ] = SECOND
+    merge_delay: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=60 * SECOND,
+            description="How long senders of another view are gathered before the views are merged.",
+            extra=_DURATION,
+        ),
+    ] = 20 * MILLISECOND
+    primary: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1024,
+            description="How many senders there should be, for views that say whether they are the primary one: "
+            "more than half of these, or of the last primary view. 0: nobody asks.",
+        ),
+    ] = 0
     request_delay: Annotated[
         int,
         Meta(

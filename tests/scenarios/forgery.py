@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from tests.scenarios.world import DEFAULT_GROUP, EPOCH, World
-from unisono.identity import ProcessId
+from unisono.identity import NO_VIEW, ProcessId
 from unisono.sealing import NullSeal
 from unisono.units import parse_duration
 from unisono.wire.layout import CONTROL, CONTROL_HEAD, HEADER, MAGIC, VERSION, group_number
@@ -41,7 +41,7 @@ class Forger:
                 stable, listeners = int(options.get("stable", "0")), int(options.get("listeners", "1"))
                 reporting = int(options.get("reporting", "0"))
                 alive = KeepAlive(
-                    int(sequence), self._time(options), stable, listeners, reporting, _whereabouts(options)
+                    int(sequence), self._time(options), stable, listeners, reporting, _whereabouts(options), NO_VIEW
                 )
                 return _writer(sender).control([alive])
             case ["repair-request", target, spans]:

@@ -7,7 +7,6 @@
     leave a [in=news]              leave the group
     change a service=timestamp     another service from now on, perhaps with other `sources=`
     recover b a 3-5, recover b a name=x   b asks a for sequences or for a name
-    agree b members=a,b cut=c:5    give b a sender view; the cut is the last sequence of each source before it
     deliver                        hand over every packet, in order, until nothing more happens at this instant
     run 500ms                      let time pass; a packet takes a millisecond
     packets                        show what is on its way
@@ -43,9 +42,9 @@ from pathlib import Path
 
 from tests.scenarios.forgery import Forger
 from tests.scenarios.wording import PACKET_KINDS
-from tests.scenarios.world import DEFAULT_GROUP, EPOCH, Parcel, Pattern, Station, World
-from unisono.engine import ChangeService, Fact, Join, Leave, Recover, Send, SendersAgreed
-from unisono.identity import ProcessId, StartPoint, ViewId
+from tests.scenarios.world import DEFAULT_GROUP, Parcel, Pattern, Station, World
+from unisono.engine import ChangeService, Fact, Join, Leave, Recover, Send
+from unisono.identity import ProcessId
 from unisono.settings import FIELDS, read_setting, read_settings
 from unisono.units import parse_duration, parse_size
 
@@ -111,7 +110,6 @@ class Interpreter:
         self._forger = Forger(self._world)
         self._ticket = 0
         self._serial = 0
-        self._agreements = 0
         self._commands: dict[str, Callable[[list[str]], None]] = {
             "start": self._start,
             "join": self._join,
@@ -119,7 +117,6 @@ class Interpreter:
             "leave": self._leave,
             "change": self._change,
             "recover": self._recover,
-            "agree": self._agree,
             "deliver": lambda _: self._world.deliver(),
             "run": lambda words: self._world.run(parse_duration(words[0])),
             "packets": lambda _: self._show("", self._world.queue),
@@ -209,18 +206,6 @@ class Interpreter:
         for span in spans:
             first, _, last = span.partition("-")
             self._command(name, Recover(DEFAULT_GROUP, whom, int(first), int(last or first)))
-
-    def _agree(self, words: list[str]) -> None:
-        """The same view for all who are named."""
-        names, options = _options(words)
-        members = [self._life(name) for name in options["members"].split(",")]
-        cut = [entry.partition(":") for entry in options.get("cut", "").split(",") if entry]
-        self._agreements += 1
-        view = ViewId(EPOCH + self._world.now, members[0], self._agreements)
-        start = tuple(StartPoint(member, 0, 0) for member in sorted(members))
-        ends = tuple((self._life(name), int(sequence)) for name, _, sequence in cut)
-        for name in names:
-            self._command(name, SendersAgreed(DEFAULT_GROUP, view, start, ends))
 
     def _life(self, name: str) -> ProcessId:
         """A life by its name: `a`, or `a/2` for the second."""

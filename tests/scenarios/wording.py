@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from unisono.events import Event, Gap, Left, LeftBehind, Message, SourceUnavailable, Unrecovered, View
+from unisono.events import (
+    DroppedOut,
+    Event,
+    Excluded,
+    Gap,
+    Left,
+    LeftBehind,
+    Message,
+    SourceUnavailable,
+    Unrecovered,
+    View,
+)
 from unisono.identity import ProcessId
 from unisono.wire.control_messages import HIERARCHY_TYPES
+from unisono.wire.membership_messages import CutInfo, NewView, Opinion, Ready, RecoveryInfo, ViewRequest
 from unisono.wire.messages import (
     FRAGMENT,
     LEAVE,
@@ -37,6 +49,12 @@ KINDS: dict[type[ControlMessage], str] = {
     Deactivation: "deactivation",
     NameRequest: "name-request",
     **{kind: kind.__name__ for kind in HIERARCHY_TYPES},
+    Opinion: "opinion",
+    RecoveryInfo: "recovery-info",
+    Ready: "ready",
+    NewView: "new-view",
+    CutInfo: "cut-info",
+    ViewRequest: "view-request",
 }
 PACKET_KINDS = ("data", "repair", *KINDS.values())
 
@@ -70,7 +88,16 @@ def describe_event(event: Event, lives: Lives) -> str:
         case View():
             members = " ".join(lives[member] for member in event.members)
             reasons = ", ".join(f"{lives[process]} {reason}" for process, reason in event.reasons)
-            return f"view {{{members}}}" + (f" ({reasons})" if reasons else "")
+            with_whom = ""
+            if event.transitional is not None and event.previous is not None:
+                with_whom = " from " + "".join(["{", " ".join(lives[process] for process in event.transitional), "}"])
+            middle = "" if event.whole else " from its middle on"
+            primary = "" if event.primary is None else " primary" if event.primary else " not primary"
+            return f"view {{{members}}}{primary}{with_whom}{middle}" + (f" ({reasons})" if reasons else "")
+        case Excluded():
+            return "others went on without it"
+        case DroppedOut():
+            return f"dropped out: {event.reason}"
         case LeftBehind():
             return f"left behind by {lives[event.source]}"
         case Gap():
@@ -129,5 +156,10 @@ def _control(message: ControlMessage, lives: Lives) -> str:
             return f"{kind} (attempt {message.attempt})"
         case NameRequest():
             return f"{kind} {message.name!r}"
+        case Opinion():
+            members = " ".join(lives[process] for process in message.procs if process not in message.failed)
+            return f"{kind} {{{members}}}" + (" (out)" if message.out else "")
+        case NewView():
+            return f"{kind} {{{' '.join(lives[seat.process] for seat in message.seats)}}}"
         case _:
             return kind

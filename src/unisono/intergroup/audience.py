@@ -27,15 +27,24 @@ class Listener:
         "ordered",
         "progressed",
         "received",
+        "sends",
         "sequence",
         "spoke",
         "timestamp",
     )
 
     def __init__(
-        self, address: Address, attempt: int, ordered: bool, boundary: tuple[int, int], timestamp: int, now: int
+        self,
+        address: Address,
+        attempt: int,
+        ordered: bool,
+        sends: bool,
+        boundary: tuple[int, int],
+        timestamp: int,
+        now: int,
     ) -> None:
         sequence, number = boundary
+        self.sends = sends
         self.address = address
         self.attempt = attempt
         self.ordered = ordered
@@ -72,6 +81,11 @@ class Audience:
 
     def __len__(self) -> int:
         return len(self._listeners)
+
+    @property
+    def followers(self) -> list[ProcessId]:
+        """Those who receive in timestamp order and send nothing themselves."""
+        return [receiver for receiver, one in self._listeners.items() if one.ordered and not one.sends]
 
     def get(self, receiver: ProcessId) -> Listener | None:
         return self._listeners.get(receiver)

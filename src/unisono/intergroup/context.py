@@ -5,7 +5,8 @@ from __future__ import annotations
 from unisono.clock import LamportClock
 from unisono.distances import DistanceTable
 from unisono.engine import Address, Randomness, multicast_address
-from unisono.identity import ProcessId
+from unisono.identity import NO_VIEW, ProcessId, ViewMark
+from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.reasons import Reason
 from unisono.reliable.deadlines import Deadlines
 from unisono.reliable.step import Step
@@ -24,10 +25,12 @@ class Context:
     __slots__ = (
         "_measured",
         "_places",
+        "agreed",
         "clock",
         "deadlines",
         "distances",
         "group",
+        "held_back",
         "keys",
         "multicast",
         "number",
@@ -60,13 +63,26 @@ class Context:
         self.process = process
         self.settings = settings
         self.speaks = False
-        """Whether this process has sent anything to the group."""
+        """Whether this process takes part in timestamp order as a sender: it has sent, or others have drawn it in."""
+        self.held_back = False
+        """Nothing is sent now: a view is about to end, or this process has just come and looks for others."""
+        self.agreed: AgreedView | None = None
+        """The agreed view that this process is in, whatever views its application sees."""
         self.clock = clock
         self.keys = keys
         self.multicast = multicast_address(group)
         self.number = group_number(realm, group)
         self.writer = DatagramWriter(process, self.number, seal, settings.datagram_bytes)
         self.deadlines = Deadlines()
+
+    @property
+    def mark(self) -> ViewMark:
+        """What stands for the agreed view in everything that is sent."""
+        return NO_VIEW if self.agreed is None else self.agreed.mark
+
+    def shares_view(self, process: ProcessId) -> bool:
+        """Whether a process is in the same agreed view."""
+        return self.agreed is not None and self.agreed.seat(process) is not None
 
     def wants(self, name: str) -> bool:
         """Whether the application asked for all messages of a source of that name."""

@@ -127,21 +127,17 @@ class Delivery:
         self._index = 0
         self._place.view = None
 
-    def install(
-        self,
-        step: Step,
-        start: Sequence[StartPoint],
-        reasons: Sequence[tuple[ProcessId, ViewReason]],
-        agreed: ViewId | None = None,
-    ) -> None:
-        """From here on, messages come from these sources, each from its start point on.
-
-        An agreed view has its identifier from those who agreed; any other is this receiver's own.
-        """
+    def install(self, step: Step, start: Sequence[StartPoint], reasons: Sequence[tuple[ProcessId, ViewReason]]) -> None:
+        """From here on, messages come from these sources, each from its start point on: an own view."""
         self.view_count += 1
         previous = self.view.id if self.view else None
-        identifier = agreed or ViewId(self._clock.tick(step.now, step.wall), self._process, self.view_count)
-        self.view = View(identifier, previous, tuple(point.source for point in start), tuple(start), tuple(reasons))
+        identifier = ViewId(self._clock.tick(step.now, step.wall), self._process, self.view_count)
+        members = tuple(point.source for point in start)
+        self.enter(step, View(identifier, previous, members, tuple(start), tuple(reasons)))
+
+    def enter(self, step: Step, view: View) -> None:
+        """A view stands, agreed or not."""
+        self.view = view
         self._index = 0
-        self._place.view = str(identifier)
-        step.deliver(self.view)
+        self._place.view = str(view.id)
+        step.deliver(view)

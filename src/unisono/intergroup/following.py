@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from unisono.engine import Address, Contribute, SendersAgreed
+from unisono.engine import Address, Contribute
 from unisono.events import SourceUnavailable, ViewReason
 from unisono.identity import ProcessId
 from unisono.intergroup.activation import Activation
+from unisono.intergroup.agreed_order import ByTimestamp
 from unisono.intergroup.context import Context, repair_row
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.gathered import receiver_mark
 from unisono.intergroup.hierarchy.aggregation import STABILITY
-from unisono.intergroup.presenting import BySource, ByTimestamp
+from unisono.intergroup.presenting import BySource
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.repairing import Repairing
 from unisono.intergroup.sending import OwnMessage, Sending
@@ -27,6 +28,7 @@ from unisono.reliable.suppression import Asked, RequestTiming, Wait
 from unisono.reliable.windows import Offer
 from unisono.units import SECOND
 from unisono.wire.control_messages import Contribution, Entry
+from unisono.wire.membership_messages import NewView, Origin
 from unisono.wire.messages import (
     DIRECTLY,
     POLLED,
@@ -71,7 +73,9 @@ class Following:
         "_repairing",
         "_reported_at",
         "_sending",
+        "activated",
         "attempts",
+        "lost",
         "streams",
     )
 
@@ -91,6 +95,18 @@ class Following:
         self._crowded: set[ProcessId] = set()
         self._reported_at = 0
         self._contributed: tuple[Entry, ...] = ()
+        self.activated: list[ProcessId] = []
+        """Sources that are followed since now, for whoever agrees on views."""
+        self.lost: list[tuple[ProcessId, ViewReason]] = []
+        """Members of the agreed view that cannot be followed any longer, for whoever agrees on views."""
+
+    @property
+    def ordered(self) -> ByTimestamp | None:
+        """What delivers in timestamp order, if that is what the application chose."""
+        return self._presentation if isinstance(self._presentation, ByTimestamp) else None
+
+    def follows(self, source: ProcessId) -> bool:
+        return self._active(source) is not None
 
     @property
     def active(self) -> bool:
@@ -99,6 +115,8 @@ class Following:
 
     @property
     def may_send(self) -> bool:
+        if self._context.held_back:
+            return False
         return not self._context.settings.reliable or self._presentation.may_send
 
     @property
@@ -173,7 +191,7 @@ class Following:
     def forget(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
         """A source is gone without a farewell."""
         stream = self.streams.get(source)
-        if stream is not None and not self._presentation.removes(source):
+        if stream is not None:
             step.mark("source-silent" if reason is ViewReason.SILENT else "source-restarted")
             self._end(step, stream, reason)
         self._activations.pop(source, None)
@@ -246,6 +264,7 @@ class Following:
         timing = RequestTiming(self._context.process, self._context.pace)
         self.streams[source] = stream = Stream(source, address, message, self._context.settings, silent, timing)
         self._presentation.add(step, stream)
+        self.activated.append(source)
         self._bury(step)
         self._context.deadlines.advance("report", step.now)
 
@@ -262,19 +281,36 @@ class Following:
         self._presentation.own_messages(step, messages)
         self._bury(step)
 
-    def agree(self, step: Step, agreed: SendersAgreed) -> None:
-        """Take a sender view from whoever provides it; what is missing up to its cut is asked for."""
-        if not isinstance(self._presentation, ByTimestamp):
-            step.note(Reason.UNWANTED)
-            return
-        self._context.believes(step, agreed.view.start)  # later views of this process stand above it (M2)
-        for source, last in sorted(agreed.cut):
-            stream = self._active(source)
-            if stream is not None and stream.on_announced(last, self._request_due(step, stream)):
-                step.mark("gap-at-the-end")
-                self._schedule_request(step, stream)
-        self._presentation.agree(step, agreed)
+    def fetch(self, step: Step, source: ProcessId, last: int) -> None:
+        """Something of a source is known to exist: what is missing up to there is asked for."""
+        stream = self._active(source)
+        if stream is not None and stream.on_announced(last, step.now):
+            step.mark("gap-at-the-end")
+            self._schedule_request(step, stream)
+
+    def agree(self, step: Step, message: NewView, origin: Origin | None) -> None:
+        """A view is agreed. Who is not in it is followed no longer, and may be again."""
+        members = {seat.process for seat in message.seats}
+        cut = set() if origin is None else {source for source, _ in origin.cut}
+        if isinstance(self._presentation, ByTimestamp):
+            self._presentation.agree(step, message, origin)
+        else:
+            for source in sorted(cut - members):
+                if source in self.streams and self.streams[source].silent:
+                    self._end(step, self.streams[source], ViewReason.AGREED)
         self._bury(step)
+
+    def go_on(self, step: Step) -> None:
+        """The view does not end yet."""
+        if isinstance(self._presentation, ByTimestamp):
+            self._presentation.go_on(step)
+            self._bury(step)
+
+    def enter(self, step: Step, message: NewView) -> None:
+        """A receiver comes into a view that stands."""
+        if isinstance(self._presentation, ByTimestamp):
+            self._presentation.enter(step, message)
+            self._bury(step)
 
     def drain(self, step: Step) -> None:
         """The application has room again: deliver what waits for it."""
@@ -282,6 +318,10 @@ class Following:
         self._bury(step)
         if stalled:
             self._catch_up(step, self.streams)
+
+    def catch_up_all(self, step: Step) -> None:
+        """Nothing waits any more: say so."""
+        self._catch_up(step, self.streams)
 
     def _catch_up(self, step: Step, sources: Collection[ProcessId]) -> None:
         """There may be room again: ask for what had none, and say how far this process is."""
@@ -420,6 +460,7 @@ class Following:
         Says whether one had been missing, and whether one found no room.
         """
         self._repairing.keep(packet)
+        stream.note_view(packet.messages[0].sequence, packet.messages[-1].sequence, packet.view)
         if self._presentation.pass_through(step, stream, packet):
             self._schedule_report(step, stream)
             return False, False
@@ -448,6 +489,10 @@ class Following:
 
     def _end(self, step: Step, stream: Stream, reason: ViewReason) -> None:
         """Nothing more comes of a source; what came in order is still delivered before it leaves the view."""
+        if self._context.shares_view(stream.source):
+            if reason is not ViewReason.SILENT:
+                self.lost.append((stream.source, reason))
+            return
         stream.become_ending(reason)
         self._present_news(step, stream)
 
@@ -471,7 +516,7 @@ class Following:
             if reason in (ViewReason.LEFT, ViewReason.TOO_LARGE):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
             if reason is ViewReason.LEFT:
-                self._departed[source] = (stream.attempt, stream.window.next - 1)
+                self._departed[source] = (stream.attempt, max(stream.window.highest, stream.window.next - 1))
                 while len(self._departed) > DEPARTED_LIMIT:
                     del self._departed[next(iter(self._departed))]
 

@@ -23,13 +23,14 @@ from unisono.engine import (
     PacketReceived,
     Recover,
     Send,
-    SendersAgreed,
 )
 from unisono.events import Left, SendAccepted, SendRefused, ViewReason
 from unisono.identity import ProcessId
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.gauges import record_gauges, record_traffic
+from unisono.intergroup.membership.ground import StreamGround
+from unisono.intergroup.membership.membership import Membership
 from unisono.intergroup.peers import Peers
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.receiving import Receiving
@@ -41,6 +42,7 @@ from unisono.reliable.suppression import Asked
 from unisono.settings import SERVICE_CODES
 from unisono.trace.schema import MembershipRow
 from unisono.wire.control_messages import Gathered, HierarchyMessage
+from unisono.wire.membership_messages import MembershipMessage
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
@@ -71,6 +73,7 @@ class Resumption(Struct, frozen=True):
     views: int = 0
     stretch: int = 0
     attempts: int = 0
+    repairs: int = 0
 
 
 class IntergroupEngine:
@@ -80,6 +83,7 @@ class IntergroupEngine:
         "_context",
         "_delivery",
         "_last_call",
+        "_membership",
         "_peers",
         "_phase",
         "_place",
@@ -102,6 +106,9 @@ class IntergroupEngine:
             context, self._place, self._sending, self._delivery, self._repairing, resumption.attempts
         )
         self._speaking = Speaking(context, self._sending, self._delivery, self._receiving)
+        following = self._receiving.following
+        ground = StreamGround(context, self._sending, following, self._repairing, self._speaking)
+        self._membership = Membership(context, self._sending, following, ground, resumption.repairs)
         self._peers = Peers()
         self._phase = Phase.OUTSIDE
         self._last_call: int | None = None
@@ -124,7 +131,8 @@ class IntergroupEngine:
     def resumption(self) -> Resumption:
         sending = self._sending
         views, attempts = self._delivery.view_count, self._receiving.following.attempts
-        return Resumption(sending.last_sequence, sending.last_number, views, self._place.stretch, attempts)
+        repairs = self._membership.repair.attempt
+        return Resumption(sending.last_sequence, sending.last_number, views, self._place.stretch, attempts, repairs)
 
     def deadline(self) -> int | None:
         return self._context.deadlines.earliest()
@@ -144,9 +152,11 @@ class IntergroupEngine:
             self._become_leaving(step)
         elif isinstance(fact, DistancesKnown):
             self._context.distances = fact.table
-        elif isinstance(fact, ChangeService | Recover | SendersAgreed):
+        elif isinstance(fact, ChangeService | Recover):
             self._on_wish(step, fact)
         self._on_time(step)
+        if self._phase is Phase.MEMBER:
+            self._membership.settle(step)
         if self._speaking.waits_for_view and self._receiving.following.may_send:
             self._speaking.advance(step)
         if self._phase is Phase.LEAVING and self._speaking.all_stable:
@@ -168,6 +178,7 @@ class IntergroupEngine:
             )
         )
         self._receiving.join(step)
+        self._membership.join(step)
         if settings.role == "sender":
             deadlines.set("keep-alive", step.now)
         deadlines.set("watch", step.now + settings.keep_alive)
@@ -179,6 +190,7 @@ class IntergroupEngine:
             step.note(Reason.NOT_MEMBER)
             return
         self._phase = Phase.LEAVING
+        self._membership.leave(step)
         self._receiving.leave(step)
         self._context.deadlines.set("leave", step.now + self._context.settings.leave_timeout)
         self._speaking.become_leaving(step)
@@ -214,15 +226,14 @@ class IntergroupEngine:
             return f"{name!r} is not among the senders of this group: {', '.join(settings.senders)}"
         return self._sending.why_refuse(send.messages, send.names)
 
-    def _on_wish(self, step: Step, wish: ChangeService | Recover | SendersAgreed) -> None:
+    def _on_wish(self, step: Step, wish: ChangeService | Recover) -> None:
         if self._phase is not Phase.MEMBER:
             step.note(Reason.NOT_MEMBER)
         elif isinstance(wish, ChangeService):
             self._receiving.change(step, wish.service, wish.sources)
-        elif isinstance(wish, Recover):
-            self._receiving.recover(step, wish)
+            self._membership.join(step)
         else:
-            self._receiving.agree(step, wish)
+            self._receiving.recover(step, wish)
 
     def _on_taken(self, step: Step, fact: EventsTaken) -> None:
         self._delivery.on_taken(fact.count)
@@ -251,6 +262,7 @@ class IntergroupEngine:
         if self._phase is not Phase.MEMBER:
             return
         if isinstance(packet, DataPacket):
+            self._membership.on_mark(step, packet.source, fact.source, packet.view)
             self._receiving.consider(step, packet.source, fact.source)
             self._receiving.on_data(step, packet, fact.source)
         else:
@@ -281,6 +293,7 @@ class IntergroupEngine:
             self._speaking.drop(step, earlier)
             self._context.forget(earlier)
         if self._phase is Phase.MEMBER:
+            self._membership.on_heard(step, source)
             self._receiving.on_heard(step, source)
 
     def _on_control(self, step: Step, packet: ControlPacket, address: Address) -> None:
@@ -293,8 +306,13 @@ class IntergroupEngine:
             elif isinstance(message, KeepAlive):
                 self._context.locate(source, message.whereabouts)
                 if self._context.believes(step, message.timestamp) and self._phase is Phase.MEMBER:
+                    self._membership.on_mark(step, source, address, message.view)
                     self._receiving.consider(step, source, address)
                     self._receiving.on_keep_alive(step, source, address, message)
+            elif isinstance(message, MembershipMessage):
+                if self._phase is Phase.MEMBER:
+                    self._receiving.consider(step, source, address)
+                    self._membership.on_message(step, source, address, message)
             elif isinstance(message, Report):
                 self._speaking.on_report(step, source, address, message)
             elif isinstance(message, RepairRequest):
@@ -367,6 +385,8 @@ class IntergroupEngine:
                 self._receiving.following.activate(step)
             elif name in ("hold", "frames"):
                 self._receiving.on_time(step)
+            elif name in ("membership", "suspicion", "discovery"):
+                self._membership.on_time(step, name)
             elif name == "watch":
                 deadlines.set(name, step.now + settings.keep_alive)
                 for peer in self._peers.forget_silent(step.now, settings.source_timeout):
@@ -393,5 +413,6 @@ class IntergroupEngine:
             if gap > keep_alive:
                 self._peers.forgive(gap)
                 self._speaking.audience.forgive(gap)
+                self._membership.on_woken(gap)
                 step.mark("woke-up")
         self._last_call = step.now

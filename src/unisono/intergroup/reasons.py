@@ -31,5 +31,5 @@ class Reason(StrEnum):
     NOT_FRAMED = "only a framed receiver asks for repairs itself"
     TOO_MANY_REQUESTS = "too many open requests of the application"
     NAME_UNKNOWN = "asks for a name that is not kept"
-    UNWANTED = "takes no sender view"
+    VIEW_STALE = "a view that does not follow the current one"
     NOT_OURS = "a message of the control hierarchy in a group"

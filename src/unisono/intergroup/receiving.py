@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from unisono.engine import Address, Recover, SendersAgreed
+from unisono.engine import Address, Recover
 from unisono.events import ViewReason
 from unisono.identity import ProcessId, StartPoint
 from unisono.intergroup.context import Context
@@ -135,9 +135,6 @@ class Receiving:
             self.casual.recover(step, wanted)
         else:
             step.note(Reason.NOT_FRAMED)
-
-    def agree(self, step: Step, agreed: SendersAgreed) -> None:
-        self.following.agree(step, agreed)
 
     def on_time(self, step: Step) -> None:
         if self.casual is not None:

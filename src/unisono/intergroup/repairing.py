@@ -27,12 +27,14 @@ STAND_IN_BYTES = 256 * 1024
 class Repairing:
     """What is held of each source, and which of it is about to be repaired."""
 
-    __slots__ = ("_context", "_credit", "_holdings", "_repairs", "_retired", "_sending", "_timing")
+    __slots__ = ("_context", "_credit", "_holdings", "_repairs", "_retired", "_sending", "_timing", "spared")
 
     def __init__(self, context: Context, sending: Sending) -> None:
         self._context = context
         self._sending = sending
         self._credit = STAND_IN_BYTES
+        self.spared: set[ProcessId] = set()
+        """Sources that cannot repair any more: others stand in for them without limit."""
         self._holdings: dict[ProcessId, Holding] = {}
         self._retired: dict[ProcessId, int] = {}
         self._repairs = Repairs()
@@ -118,7 +120,7 @@ class Repairing:
 
     def _may_repair(self, source: ProcessId, size: int) -> bool:
         """Own messages always; others' within a share of what comes, so that a line that is full is not filled more."""
-        if source == self._context.process:
+        if source == self._context.process or source in self.spared:
             return True
         if self._credit < size:
             return False

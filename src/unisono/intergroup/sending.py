@@ -133,6 +133,11 @@ class Sending:
         self.queued_bytes = 0
         return tickets
 
+    def rewind(self) -> None:
+        """A message that is sent in part only is sent anew: no view has one part of it and the next the other."""
+        if self._queue:
+            self._queue[0].sent_fragments = 0
+
     def enqueue_farewell(self) -> None:
         self._queue.append(Outgoing(b"", None, LEAVE))
 
@@ -159,7 +164,7 @@ class Sending:
         while self._queue and self.has_room and self.pacing.wait_until(step.now) <= step.now:
             tickets: list[int] = []
             batch = self._next_batch(step, own, tickets)
-            datagram = self._writer.data(batch, self.stable)
+            datagram = self._writer.data(batch, self.stable, self._context.mark)
             self.window.retain(batch[0].sequence, batch[-1].sequence, datagram)
             step.send(self._context.multicast, datagram, self._settings.scope)
             self.pacing.on_sent(step.now, len(batch), len(datagram))
@@ -173,7 +178,8 @@ class Sending:
         self.last_sent_at = step.now
         self.said = self._context.clock.tick(step.now, step.wall)
         whereabouts = self._context.whereabouts
-        return KeepAlive(self.last_sequence, self.said, self.stable, listeners, reporting, whereabouts)
+        mark = self._context.mark
+        return KeepAlive(self.last_sequence, self.said, self.stable, listeners, reporting, whereabouts, mark)
 
     def release(self, step: Step, stable: int) -> None:
         """Forget what nobody needs any more."""
@@ -245,6 +251,7 @@ class Sending:
                     timestamp=timestamp,
                     size=len(payload),
                     body=body_hash(payload),
+                    agreed=None if self._context.agreed is None else str(self._context.agreed.id),
                 )
             )
         return OwnMessage(self.last_sequence, self.last_number, timestamp, payload, name)

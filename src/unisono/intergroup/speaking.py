@@ -146,7 +146,7 @@ class Speaking:
                 continue
             match self.audience.standing(receiver, entry.attempt, entry.received + 1):
                 case Standing.UNKNOWN:
-                    self._context.tell(step, address, LeftBehindNotice(receiver, entry.attempt))
+                    self._say_left_behind(step, receiver, address, entry.attempt)
                 case Standing.STALE:
                     step.note(Reason.ATTEMPT_STALE)
                 case Standing.COUNTED if entry.received > self.sending.last_sequence:
@@ -162,7 +162,7 @@ class Speaking:
             match self.audience.standing(receiver, message.attempt, first):
                 case Standing.UNKNOWN:
                     step.mark("repair-too-late")
-                    self._context.tell(step, address, LeftBehindNotice(receiver, message.attempt))
+                    self._say_left_behind(step, receiver, address, message.attempt)
                     return False
                 case Standing.STALE:
                     step.note(Reason.ATTEMPT_STALE)
@@ -282,7 +282,7 @@ class Speaking:
     def _admit(self, step: Step, receiver: ProcessId, address: Address, message: ActivationRequest) -> Listener:
         sequence, number = boundary = self.sending.boundary()
         timestamp = self._context.clock.last
-        listener = Listener(address, message.attempt, message.ordered, boundary, timestamp, step.now)
+        listener = Listener(address, message.attempt, message.ordered, message.sender, boundary, timestamp, step.now)
         self.audience.admit(receiver, listener)
         step.record(
             MembershipRow(
@@ -308,4 +308,11 @@ class Speaking:
             MembershipRow(kind="SUSPECT", peer=receiver.name, peer_incarnation=receiver.incarnation, reason=mark)
         )
         self.audience.drop(receiver)
-        self._context.tell(step, listener.address, LeftBehindNotice(receiver, listener.attempt))
+        self._say_left_behind(step, receiver, listener.address, listener.attempt)
+
+    def _say_left_behind(self, step: Step, receiver: ProcessId, address: Address, attempt: int) -> None:
+        """A receiver no longer counts; if that is because of a view without it, it should know that first."""
+        agreed = self._context.agreed
+        if agreed is not None and agreed.seat(receiver) is None:
+            self._context.tell(step, address, agreed.message)
+        self._context.tell(step, address, LeftBehindNotice(receiver, attempt))

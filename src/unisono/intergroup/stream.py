@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from unisono.engine import Address
 from unisono.events import ViewReason
-from unisono.identity import ProcessId, StartPoint
+from unisono.identity import NO_VIEW, ProcessId, StartPoint, ViewMark
 from unisono.reliable.fragments import OrderedAssembly
 from unisono.reliable.suppression import RequestTiming
 from unisono.reliable.tickets import Tickets
@@ -28,15 +28,18 @@ class Stream:
     __slots__ = (
         "_announced",
         "_datagram_bytes",
+        "_spans",
         "address",
         "assembly",
         "attempt",
+        "closed",
         "cut",
         "ending",
         "granted_at",
         "in_view",
         "listeners",
         "next_number",
+        "passed",
         "patience",
         "placed",
         "polled_at",
@@ -72,8 +75,14 @@ class Stream:
         self.granted_at = grant.timestamp
         self.reached = grant.timestamp
         """Whatever comes after what was taken so far has a later timestamp than this."""
+        self.passed = grant.timestamp
+        """The timestamp of the last message that was taken."""
         self.placed: tuple[int, int] | None = None
         self.cut: int | None = None
+        """The last sequence that belongs to the view that is ending."""
+        self.closed = False
+        """The source has moved on from this process's view: nothing more of it belongs there."""
+        self._spans: dict[ViewMark, tuple[int, int]] = {}
         self._announced: tuple[int, int] = (0, 0)
         self.address = address
         self.attempt = grant.attempt
@@ -92,6 +101,47 @@ class Stream:
         """What would be delivered next: where this source starts in a view installed now."""
         return StartPoint(self.source, self.window.next, self.next_number)
 
+    def note_view(self, first: int, last: int, mark: ViewMark) -> None:
+        """These sequences were sent in that agreed view. A source is in one view after another."""
+        low, high = self._spans.get(mark, (first, last))
+        self._spans[mark] = min(low, first), max(high, last)
+
+    def mark_of(self, sequence: int) -> ViewMark:
+        """The agreed view that a message which came was sent in."""
+        for mark, (low, high) in self._spans.items():
+            if low <= sequence <= high:
+                return mark
+        return NO_VIEW
+
+    def held(self, mark: ViewMark, start: int) -> int:
+        """Everything that was sent in that view, from `start` on, is here up to this sequence."""
+        _, high = self._spans.get(mark, (start, start - 1))
+        return max(min(high, self.window.contiguous), start - 1)
+
+    def enter(self, start: StartPoint, timestamp: int) -> None:
+        """The source is in the view that begins at that time: what came before its start does not belong to it."""
+        if self.window.next != start.sequence:
+            self.window.skip_to(start.sequence)
+            self.tickets.drop_below(start.sequence)
+            self.next_number = start.number
+        self.assembly.clear()
+        self.cut = None
+        self.closed = False
+        self.reached = max(self.reached, timestamp)
+        self._spans = {mark: span for mark, span in self._spans.items() if mark.start >= timestamp}
+
+    def find_start(self, floor: int, mark: ViewMark) -> StartPoint | None:
+        """Where this source starts in its view for one who comes into the middle of it, after `floor`; None if the
+        source is not that far yet, or in another view by now."""
+        head = self.window.head
+        while head is not None and (head.timestamp <= floor or self.mark_of(head.sequence).start < mark.start):
+            self.next_message()
+            head = self.window.head
+        if head is not None:
+            fits = self.mark_of(head.sequence) == mark and not head.index
+            return self.point if fits else None
+        return self.point if self.reached >= floor else None
+
     def on_announced(self, sequence: int, due: int) -> bool:
         """The source has sent up to `sequence`; True when that reveals something missing."""
         unknown = self.window.announce(sequence)
@@ -103,6 +153,8 @@ class Stream:
     @property
     def front(self) -> tuple[int, int]:
         """How far this stream has come: the timestamp of its next message and 0, or the time it has reached and 1."""
+        if self.closed:
+            return FOREVER, 1
         head = self.window.head
         if head is not None and (self.cut is None or head.sequence <= self.cut):
             return head.timestamp, 0
@@ -170,7 +222,7 @@ class Stream:
         if not self.window.pass_through(messages[0].sequence, messages[-1].sequence):
             return False
         self.next_number = messages[-1].number + 1
-        self.reached = messages[-1].timestamp
+        self.reached = self.passed = messages[-1].timestamp
         self.unreported_bytes += sum(len(message.payload) for message in messages)
         return True
 
@@ -180,6 +232,7 @@ class Stream:
         if message is None:
             return None
         self.reached = max(self.reached, message.timestamp)
+        self.passed = message.timestamp
         if message.index + 1 == message.count and not message.flags & LEAVE:
             self.next_number = message.number + 1
         return message

@@ -20,7 +20,10 @@ class TooLarge(Exception):
 
 
 class OrderedAssembly:
-    """Puts together the fragments of one source that come in order and without gaps."""
+    """Puts together the fragments of one source that come in order and without gaps.
+
+    A source may begin a message anew: what came of it before is dropped.
+    """
 
     __slots__ = ("_limit", "_parts", "bytes", "high_water")
 
@@ -33,10 +36,11 @@ class OrderedAssembly:
     def add(self, fragment: DataMessage) -> bytes | None:
         """The whole payload once the last fragment is in; raises TooLarge."""
         if fragment.index != len(self._parts):
-            self._clear()
-            return None
+            self.clear()
+            if fragment.index:
+                return None
         if self.bytes + len(fragment.payload) > self._limit:
-            self._clear()
+            self.clear()
             raise TooLarge
         self._parts.append(fragment.payload)
         self.bytes += len(fragment.payload)
@@ -44,10 +48,11 @@ class OrderedAssembly:
         if len(self._parts) < fragment.count:
             return None
         whole = b"".join(self._parts)
-        self._clear()
+        self.clear()
         return whole
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Drop what came of a message that is not whole."""
         self._parts.clear()
         self.bytes = 0
 

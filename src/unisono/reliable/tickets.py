@@ -105,6 +105,13 @@ class Tickets:
             self._remove(at)
         return True
 
+    def drop_below(self, sequence: int) -> None:
+        """Nothing below `sequence` is wanted any more."""
+        while self._tickets and self._tickets[0].first < sequence:
+            if self._tickets[0].last >= sequence:
+                self._split(0, sequence - 1)
+            self._remove(0)
+
     def next_due(self, horizon: int) -> int | None:
         """When to ask next for something up to the horizon."""
         tickets = self._tickets

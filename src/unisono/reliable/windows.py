@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from enum import Enum, auto
 
@@ -170,6 +170,20 @@ class ReceiveWindow:
         self.bytes -= size
         self.ready_bytes -= size
         return message
+
+    def skip_to(self, sequence: int) -> None:
+        """Nothing below `sequence` is wanted any more: drop what waits of it."""
+        while self._ready and self.next < sequence:
+            self.take()
+        if self.next >= sequence:
+            return
+        for early in self._early_order[: bisect_left(self._early_order, sequence)]:
+            self.bytes -= _weight(self._early.pop(early))
+        del self._early_order[: bisect_left(self._early_order, sequence)]
+        self.next = sequence
+        self.contiguous = sequence - 1
+        self.highest = max(self.highest, self.contiguous)
+        self._move_up()
 
     def _append(self, message: DataMessage) -> None:
         self._ready.append(message)

@@ -19,6 +19,7 @@ from unisono.wire.control_messages import (
     RingQuery,
     SearchResponse,
 )
+from unisono.wire.membership_messages import CutInfo, NewView, Opinion, Ready, RecoveryInfo, ViewRequest
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
@@ -52,6 +53,12 @@ MESSAGE_NAMES = {
     Farewell: "farewell",
     Contributed: "contributed",
     Gathered: "gathered",
+    Opinion: "opinion",
+    RecoveryInfo: "recovery_info",
+    Ready: "ready",
+    NewView: "new_view",
+    CutInfo: "cut_info",
+    ViewRequest: "view_request",
 }
 """What a scenario's `message` calls each control message; data and repairs are "data" and "repair"."""
 

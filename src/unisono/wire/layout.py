@@ -1,7 +1,8 @@
 """The layout of a datagram: little-endian, fixed heads, one version.
 
     header   magic 2 · version 1 · kind 1 · group 8 · incarnation 8 · name length 1 · name
-    data     first sequence 8 · first number 8 · timestamp 8 · stable 8 · count 2, then each message:
+    data     first sequence 8 · first number 8 · timestamp 8 · stable 8 · view start 8 · view check 4 ·
+             count 2, then each message:
              flags 1 · timestamp delta 4 · length 2 · [fragment index 4 · fragments 4] · payload
     control  any number of: code 1 · length 2 · body
     repair   the sealed datagram as it was first sent
@@ -19,11 +20,11 @@ from xxhash import xxh3_64_intdigest
 from unisono.sealing import SEAL_ROOM_BYTES
 
 MAGIC = b"uo"
-VERSION = 2
+VERSION = 3
 DATA, CONTROL, REPAIR = 1, 2, 3
 
 HEADER = Struct("<2sBBQQB")
-DATA_HEAD = Struct("<QQqQH")
+DATA_HEAD = Struct("<QQqQqIH")
 MESSAGE_HEAD = Struct("<BIH")
 FRAGMENT_HEAD = Struct("<II")
 CONTROL_HEAD = Struct("<BH")

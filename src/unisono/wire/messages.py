@@ -11,13 +11,13 @@ from typing import Annotated, ClassVar, Final
 from msgspec import Meta, Struct
 
 from unisono.clock import TIMESTAMP_LIMIT
-from unisono.identity import NAME_LIMIT_BYTES, ProcessId
+from unisono.identity import NAME_LIMIT_BYTES, NO_VIEW, ProcessId, ViewMark
 from unisono.wire.control_messages import HIERARCHY_TYPES, HierarchyMessage
+from unisono.wire.membership_messages import EXTENSION_LIMIT_BYTES, MEMBERSHIP_TYPES, MembershipMessage
 
 SEQUENCE_LIMIT = (1 << 63) - 1
 RANGE_LIMIT = 64
 """The most ranges that one repair request names."""
-EXTENSION_LIMIT_BYTES = 8192
 
 Sequence = Annotated[int, Meta(ge=0, lt=SEQUENCE_LIMIT)]
 FirstSequence = Annotated[int, Meta(ge=1, lt=SEQUENCE_LIMIT)]
@@ -76,7 +76,8 @@ POLLED: Final = 2
 class KeepAlive(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """This process lives and its last sequence number is this one (000 4.2.2).
 
-    All of its `listeners` have what it sent up to `stable`; `reporting` says how they report to it.
+    All of its `listeners` have what it sent up to `stable`; `reporting` says how they report to it. `view` is the
+    agreed view that it is in.
     """
 
     code: ClassVar[int] = 1
@@ -86,6 +87,7 @@ class KeepAlive(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
     listeners: Sequence
     reporting: Annotated[int, Meta(ge=0, le=2)]
     whereabouts: Whereabouts | None
+    view: ViewMark
 
 
 class ActivationRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -189,6 +191,7 @@ ControlMessage = (
     | Deactivation
     | NameRequest
     | HierarchyMessage
+    | MembershipMessage
 )
 
 CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
@@ -201,13 +204,14 @@ CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
     Deactivation,
     NameRequest,
     *HIERARCHY_TYPES,
+    *MEMBERSHIP_TYPES,
 )
 
 
 class DataPacket(Struct, frozen=True, gc=False):
     """Data messages of one source with consecutive sequence numbers, and the datagram that they came in.
 
-    Everybody has what the source sent up to `stable`.
+    Everybody has what the source sent up to `stable`; it was in the agreed view `view` when it sent them.
     """
 
     source: ProcessId
@@ -215,6 +219,7 @@ class DataPacket(Struct, frozen=True, gc=False):
     messages: list[DataMessage]
     stable: int
     sealed: bytes
+    view: ViewMark = NO_VIEW
 
 
 class ControlPacket(Struct, frozen=True):

@@ -7,7 +7,7 @@ from struct import Struct
 import msgspec
 
 from unisono.clock import TIMESTAMP_LIMIT
-from unisono.identity import NAME_LIMIT_BYTES, ProcessId
+from unisono.identity import NAME_LIMIT_BYTES, ProcessId, ViewMark
 from unisono.sealing import Seal
 from unisono.wire.layout import (
     CONTROL,
@@ -68,8 +68,8 @@ def _read(data: bytes, seal: Seal) -> Packet:
         raise Refused(Refusal.LENGTH)
     source = _process(plain[HEADER.size : body], incarnation)
     if kind == DATA:
-        messages, stable = _data_messages(plain, body)
-        return DataPacket(source, group, messages, stable, data)
+        messages, stable, view = _data_messages(plain, body)
+        return DataPacket(source, group, messages, stable, data, view)
     if kind == CONTROL:
         control, refused = _control_messages(plain, body)
         return ControlPacket(source, group, control, refused)
@@ -94,14 +94,14 @@ def _unpack(head: Struct, plain: bytes, offset: int) -> tuple[int, ...]:
     return head.unpack_from(plain, offset)
 
 
-def _data_messages(plain: bytes, offset: int) -> tuple[list[DataMessage], int]:
-    """The messages, and up to where all that came before them is stable."""
-    first, number, base, stable, count = _unpack(DATA_HEAD, plain, offset)
+def _data_messages(plain: bytes, offset: int) -> tuple[list[DataMessage], int, ViewMark]:
+    """The messages, up to where all that came before them is stable, and the view that they were sent in."""
+    first, number, base, stable, start, check, count = _unpack(DATA_HEAD, plain, offset)
     if not count:
         raise Refused(Refusal.EMPTY)
     if not stable < first < SEQUENCE_LIMIT - count or not 0 < number < SEQUENCE_LIMIT - count:
         raise Refused(Refusal.SEQUENCE)
-    if not 0 < base <= TIMESTAMP_LIMIT:
+    if not 0 < base <= TIMESTAMP_LIMIT or not 0 <= start < base:
         raise Refused(Refusal.TIMESTAMP)
     offset += DATA_HEAD.size
     messages: list[DataMessage] = []
@@ -129,7 +129,7 @@ def _data_messages(plain: bytes, offset: int) -> tuple[list[DataMessage], int]:
             number += 1
     if offset != len(plain):
         raise Refused(Refusal.TRAILING)
-    return messages, stable
+    return messages, stable, ViewMark(start, check)
 
 
 def _fragment(plain: bytes, offset: int, flags: int, sequence: int, length: int) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from unisono.identity import NAME_LIMIT_BYTES, ProcessId
+from unisono.identity import NAME_LIMIT_BYTES, NO_VIEW, ProcessId, ViewMark
 from unisono.sealing import Seal
 from unisono.wire.layout import (
     CONTROL,
@@ -50,10 +50,11 @@ class DatagramWriter:
         """How many ranges a repair request may name to fit a datagram, whatever the numbers are."""
         return min(RANGE_LIMIT, max(1, (self._room - _REQUEST_HEAD_BYTES) // _RANGE_BYTES))
 
-    def data(self, batch: Sequence[DataMessage], stable: int = 0) -> bytes:
+    def data(self, batch: Sequence[DataMessage], stable: int = 0, view: ViewMark = NO_VIEW) -> bytes:
         """One sealed data datagram of consecutive messages; all receivers have what the source sent up to `stable`."""
         first = batch[0]
-        parts = [self._data, DATA_HEAD.pack(first.sequence, first.number, first.timestamp, stable, len(batch))]
+        head = DATA_HEAD.pack(first.sequence, first.number, first.timestamp, stable, *view, len(batch))
+        parts = [self._data, head]
         last = first.timestamp
         for message in batch:
             parts.append(MESSAGE_HEAD.pack(message.flags, message.timestamp - last, len(message.payload)))

@@ -1,0 +1,348 @@
+"""Reliable timestamp order (000 4.8, 003 6.3): of all members of the agreed view the lowest key is next.
+
+A message is delivered in the view that it was sent in, and in no other. When the next view is agreed, what belongs
+before it is delivered, up to the cut of every source, and then it stands. What comes of senders in other views is
+dropped, unless they are about to be in the next one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+
+from unisono.events import View, ViewReason
+from unisono.identity import ProcessId, StartPoint
+from unisono.intergroup.context import Context
+from unisono.intergroup.delivery import Delivery
+from unisono.intergroup.membership.view import AgreedView
+from unisono.intergroup.presenting import BySource
+from unisono.intergroup.sending import OwnMessage, Sending
+from unisono.intergroup.stream import Stream
+from unisono.intergroup.timestamp_order import TimestampOrder
+from unisono.reliable.fragments import TooLarge
+from unisono.reliable.step import Step
+from unisono.wire.membership_messages import NewView, Origin
+from unisono.wire.messages import LEAVE, DataPacket
+
+
+class Transition(Struct, frozen=True):
+    """An agreed view that is to stand, and where the one before it ends."""
+
+    message: NewView
+    origin: Origin | None
+    view: AgreedView
+    cut: dict[ProcessId, int]
+
+
+class ByTimestamp(BySource):
+    """Delivers the streams of the members of one agreed view after another."""
+
+    __slots__ = ("_entering", "_met", "_order", "_pending", "_view", "halted", "unable")
+
+    def __init__(self, context: Context, sending: Sending, delivery: Delivery, streams: dict[ProcessId, Stream]):
+        super().__init__(context, sending, delivery, streams)
+        self._order = TimestampOrder()
+        self._pending: deque[Transition] = deque()
+        self._view: AgreedView | None = None
+        self._entering: tuple[AgreedView, NewView] | None = None
+        self._met: set[ProcessId] = set()
+        self.halted = False
+        """The end of the view is being agreed: nothing is delivered, and nothing that comes is dropped."""
+        self.unable: tuple[ProcessId, ViewReason] | None = None
+        """A source whose messages cannot be delivered here any more, and why."""
+
+    @property
+    def may_send(self) -> bool:
+        """Not before there is a view to send in, and not while the application waits for another one."""
+        return self._view is not None and not self._pending
+
+    @property
+    def presented(self) -> AgreedView | None:
+        """The view that the application is in."""
+        return self._view
+
+    @property
+    def last_view(self) -> AgreedView | None:
+        """The view that the application is in, or will be in when it has taken what is before it."""
+        return self._pending[-1].view if self._pending else self._view
+
+    @property
+    def reached(self) -> int:
+        """Whatever is still to be delivered has a later timestamp, or this one where it is the next message's."""
+        if self._view is None:
+            return 0
+        own = self._delivery.oldest_own
+        first = self._order.first()
+        now = self._context.clock.last if own is None else own.timestamp
+        return now if first is None else min(now, first[0][0])
+
+    def begin(self, step: Step, reason: ViewReason) -> None:
+        """The first view comes from the membership."""
+
+    def add(self, step: Step, stream: Stream) -> None:
+        """A source was activated; it brings nothing before it is in the view."""
+        self._advance_entry(step)
+
+    def delivered(self, source: ProcessId) -> int:
+        """The last sequence of a member that was delivered, or passed over."""
+        stream = self._streams.get(source)
+        return stream.window.next - 1 if stream is not None and stream.in_view else 0
+
+    def pass_through(self, step: Step, stream: Stream, packet: DataPacket) -> bool:
+        return (stream.silent or self._drops(stream)) and stream.pass_through(packet.messages)
+
+    def on_news(self, step: Step, stream: Stream) -> None:
+        if stream.silent:
+            super().on_news(step, stream)
+        elif stream.in_view:
+            self._refresh(stream)
+            self._pump(step)
+        elif self._entering is not None:
+            self._advance_entry(step)
+        elif self._drops(stream):
+            while stream.next_message() is not None:
+                pass
+            if stream.ending is not None and all(over is not stream for over, _ in self.over):
+                self.over.append((stream, stream.ending))
+
+    def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
+        if self._context.wants(self._context.process.name):
+            self._delivery.queue_own(messages)
+            self._pump(step)
+
+    def resume(self, step: Step) -> bool:
+        stalled, self._stalled = self._stalled, False
+        if stalled:
+            self._pump(step)
+        return stalled
+
+    def go_on(self, step: Step) -> None:
+        """The view does not end yet."""
+        self.halted = False
+        for _, stream in sorted(self._streams.items()):
+            if stream.in_view:
+                self._refresh(stream)
+            else:
+                self.on_news(step, stream)
+        self._pump(step)
+
+    def agree(self, step: Step, message: NewView, origin: Origin | None) -> None:
+        """A view is agreed: it stands when everything before it is delivered."""
+        cut = {} if origin is None else dict(origin.cut)
+        self.halted = False
+        self._entering = None
+        self._pending.append(Transition(message, origin, AgreedView.of(message), cut))
+        if len(self._pending) == 1:
+            self._apply_cut()
+        self._pump(step)
+
+    def enter(self, step: Step, message: NewView) -> None:
+        """Come into a view that stands already, wherever it is now (000 5.3.1): as a receiver."""
+        self._entering = AgreedView.of(message), message
+        self._advance_entry(step)
+
+    def drop_out(self) -> None:
+        """Follow no view any more; the next one is entered anew."""
+        for stream in self._streams.values():
+            stream.in_view = False
+            stream.cut = None
+            self._order.remove(stream.source)
+        self._pending.clear()
+        self._view = None
+        self._entering = None
+        self.halted = False
+
+    def _drops(self, stream: Stream) -> bool:
+        """Whether what comes of a stranger is of no use: it will not be a member before it says where it starts."""
+        if self.halted or stream.in_view or self._entering is not None:
+            return False
+        return all(transition.view.seat(stream.source) is None for transition in self._pending)
+
+    def _refresh(self, stream: Stream) -> None:
+        """A stream has news: pass over what belongs to an earlier view, and see whether its source has moved on."""
+        view = self._view
+        assert view is not None, "a stream is in a view"
+        head = stream.window.head
+        while head is not None and (mark := stream.mark_of(head.sequence)) != view.mark:
+            if mark.start > view.mark.start:
+                if self._receives and not self._pending:
+                    self.halted = True
+                else:
+                    stream.closed = True
+                break
+            stream.next_message()
+            head = stream.window.head
+        self._order.refresh(stream)
+
+    @property
+    def _receives(self) -> bool:
+        """A mere receiver follows the senders from view to view, and waits when one has gone ahead."""
+        return self._context.settings.role == "receiver"
+
+    def _pump(self, step: Step) -> None:
+        """Deliver what is next, again and again."""
+        while (self._pending or not self.halted) and self._delivery.has_room and self.unable is None:
+            first = self._order.first()
+            if self._own_is_next(first):
+                own = self._delivery.hand_own(step)
+                self._order.pass_floor(own.timestamp, self._context.process)
+            elif (first is None or not self._advance(step, *first)) and not self._present_next(step):
+                return
+        first = self._order.first()
+        waits = bool(self._pending) or (first is not None and not first[0][1]) or self._own_is_next(first)
+        if waits and not self._delivery.has_room:
+            self._stalled = True
+            step.mark("application-full")
+
+    def _own_is_next(self, first: tuple[tuple[int, int, ProcessId], Stream] | None) -> bool:
+        own = self._delivery.oldest_own
+        if own is None or self._view is None:
+            return False
+        return first is None or (own.timestamp, 0, self._context.process) < first[0]
+
+    def _advance(self, step: Step, key: tuple[int, int, ProcessId], stream: Stream) -> bool:
+        """Let the first stream bring its message; False when everybody waits for it."""
+        timestamp, waits, source = key
+        if waits:
+            return False
+        message = stream.next_message()
+        assert message is not None, "the first stream has a message"
+        if message.flags & LEAVE:
+            step.mark("source-left")
+        else:
+            try:
+                data = stream.whole(message)
+            except TooLarge:
+                self.unable = source, ViewReason.TOO_LARGE
+                return True
+            if data is not None:
+                if message.count > 1:
+                    step.mark("fragmented")
+                self._delivery.whole(step, source, message, data)
+        self._order.pass_floor(timestamp, source)
+        self._refresh(stream)
+        return True
+
+    def _apply_cut(self) -> None:
+        """The view ends: of every source only what is up to its cut still belongs to it."""
+        if not self._pending:
+            return
+        cut = self._pending[0].cut
+        for source, stream in sorted(self._streams.items()):
+            if stream.in_view:
+                stream.closed = False
+                stream.cut = cut.get(source, stream.window.next - 1)
+                self._refresh(stream)
+
+    def _present_next(self, step: Step) -> bool:
+        """Let the agreed view stand once everything before it is delivered."""
+        if not self._pending or self._delivery.oldest_own is not None:
+            return False
+        transition = self._pending[0]
+        for source, stream in self._streams.items():
+            if stream.in_view and stream.window.next <= transition.cut.get(source, 0):
+                return False
+        self._pending.popleft()
+        leavers = [process for process, by in transition.message.suspects if by == (process,)]
+        self._present(step, transition.view, transition.view.start, leavers)
+        self._delivery.enter(step, self._view_event(transition))
+        self._apply_cut()
+        for _, stream in sorted(self._streams.items()):
+            if not stream.in_view:
+                self.on_news(step, stream)
+        return True
+
+    def _present(
+        self, step: Step, view: AgreedView, start: Sequence[StartPoint], leavers: Collection[ProcessId] = ()
+    ) -> None:
+        """Deliver the members of a view from their start points on."""
+        seats = {point.source: point for point in start}
+        self._view = view
+        for source, stream in sorted(self._streams.items()):
+            point = seats.get(source)
+            if point is not None:
+                stream.enter(point, view.id.start)
+                stream.in_view = True
+                self._order.admit(stream)
+                self._refresh(stream)
+            elif stream.in_view:
+                stream.in_view = False
+                self._order.remove(source)
+                reason = ViewReason.LEFT if source in leavers else ViewReason.AGREED
+                stream.become_ending(reason)
+                self.over.append((stream, reason))
+
+    def _view_event(self, transition: Transition) -> View:
+        """A view as the application gets it."""
+        message, view = transition.message, transition.view
+        before = self._delivery.view
+        known = set() if before is None else set(before.members)
+        suspects = dict(message.suspects)
+        names = {process.name for process in view.members}
+        reasons = [
+            (process, ViewReason.MERGED if process in self._met else ViewReason.JOINED)
+            for process in view.members
+            if process not in known
+        ]
+        self._met = {process for process in self._met if process.name not in names} | set(view.members)
+        for process in sorted(known - set(view.members)):
+            if process.name in names:
+                reasons.append((process, ViewReason.RESTARTED))
+            elif suspects.get(process) == (process,):
+                reasons.append((process, ViewReason.LEFT))
+            else:
+                reasons.append((process, ViewReason.SUSPECTED))
+        itself = self._context.process
+        together = (itself,) if transition.origin is None else transition.origin.entrants
+        return View(
+            view.id,
+            None if before is None else before.id,
+            view.members,
+            view.start,
+            tuple(reasons),
+            transitional=tuple(process for process in together if process in known and process in view.members),
+            merged=tuple(origin.view for origin in message.origins),
+            suspects=tuple(message.suspects),
+            role=self._context.settings.role,
+            primary=message.primary,
+        )
+
+    def _advance_entry(self, step: Step) -> None:
+        """Come into a view when a stream of every member is past one point in time, from which all are delivered."""
+        if self._entering is None:
+            return
+        view, message = self._entering
+        streams = [self._streams.get(process) for process in view.members]
+        if any(stream is None or stream.silent or stream.ending is not None for stream in streams):
+            return
+        members = [stream for stream in streams if stream is not None]
+        floor = max(view.id.start, *(max(stream.granted_at, stream.passed) for stream in members))
+        start: list[StartPoint] = []
+        for stream in members:
+            point = stream.find_start(floor, view.mark)
+            if point is None:
+                return
+            start.append(point)
+        self._entering = None
+        whole = tuple(start) == view.start
+        self._present(step, view, start)
+        before = self._delivery.view
+        reasons = tuple((process, ViewReason.JOINED) for process in view.members)
+        previous = None if before is None else before.id
+        event = View(
+            view.id,
+            previous,
+            view.members,
+            tuple(start),
+            reasons,
+            transitional=(),
+            merged=tuple(origin.view for origin in message.origins),
+            suspects=tuple(message.suspects),
+            role=self._context.settings.role,
+            whole=whole,
+            primary=message.primary,
+        )
+        self._delivery.enter(step, event)
+        self._pump(step)

@@ -1,0 +1,136 @@
+"""Whom the senders want in the next view, as each of them says it (000 figure 5.5).
+
+In the document whoever is accused by anybody is out (E8: one sick observer expels the healthy). Here an accusation
+counts where enough others join in it; one that stays alone is settled by dropping whoever is at odds with most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Struct
+from xxhash import xxh3_64_intdigest
+
+from unisono.identity import ProcessId
+from unisono.wire.membership_messages import Opinion
+
+
+class Proposal(Struct, frozen=True):
+    """A membership on which all of its members agree, each with one of its attempts."""
+
+    number: int
+    members: tuple[tuple[ProcessId, int], ...]
+    failed: tuple[ProcessId, ...]
+
+    @property
+    def leader(self) -> ProcessId:
+        return self.members[0][0]
+
+    @property
+    def processes(self) -> tuple[ProcessId, ...]:
+        return tuple(process for process, _ in self.members)
+
+
+class Agreement:
+    """The opinions of those who are considered for the next view."""
+
+    __slots__ = ("_process", "accused", "gone", "opinions", "procs")
+
+    def __init__(self, process: ProcessId) -> None:
+        self._process = process
+        self.procs: set[ProcessId] = {process}
+        self.accused: set[ProcessId] = set()
+        """Whom this process does not hear."""
+        self.gone: set[ProcessId] = set()
+        """Who is out of this process's view for certain, by its own word or deed."""
+        self.opinions: dict[ProcessId, Opinion] = {}
+
+    def begin(self, members: Iterable[ProcessId]) -> None:
+        """Start from the members of the current view."""
+        self.procs = {self._process, *members}
+        self.accused.clear()
+        self.gone.clear()
+
+    def accusers(self, suspect: ProcessId) -> set[ProcessId]:
+        """Who does not hear a process. Whoever accuses this one, which lives, is no witness against others."""
+        others = {
+            process
+            for process, opinion in self.opinions.items()
+            if process in self.procs and suspect in opinion.accused and self._process not in opinion.accused
+        }
+        return others | {self._process} if suspect in self.accused else others
+
+    def failed(self, arbitrate: bool) -> set[ProcessId]:
+        """Who is left out, by all that is known; `arbitrate` when waiting longer would change nothing."""
+        others = self.procs - {self._process}
+        newest = {process.name: process for process in sorted(self.procs)}
+        out = {process for process in others if process in self.gone or newest[process.name] != process}
+        out |= {process for process in others if self._excludes_itself_or_me(process)}
+        for suspect in others - out:
+            observers = self.procs - self.accused - {suspect}
+            enough = min(len(observers), max(2, len(observers) // 2 + 1))
+            if len(self.accusers(suspect)) >= enough:
+                out.add(suspect)
+        return out | self._at_odds(out) if arbitrate else out
+
+    def proposal(self, attempt: int, failed: set[ProcessId]) -> Proposal | None:
+        """What everybody who would be a member agrees on, if they do."""
+        members = self.procs - failed
+        attempts = [(self._process, attempt)]
+        for process in members - {self._process}:
+            opinion = self.opinions.get(process)
+            if opinion is None or set(opinion.procs) - set(opinion.failed) != members:
+                return None
+            attempts.append((process, opinion.attempt))
+        attempts.sort()
+        number = xxh3_64_intdigest(msgspec.msgpack.encode(attempts)) >> 1
+        return Proposal(number, tuple(attempts), tuple(sorted(failed)))
+
+    def dissenters(self, failed: set[ProcessId]) -> set[ProcessId]:
+        """Those of the next view, as this process sees it, who say nothing or want another one."""
+        members = self.procs - failed
+        opinions = self.opinions
+        return {
+            process
+            for process in members - {self._process}
+            if process not in opinions or set(opinions[process].procs) - set(opinions[process].failed) != members
+        }
+
+    def blamed_by(self, failed: ProcessId) -> tuple[ProcessId, ...]:
+        """Who did not hear a process that is left out: itself if it goes by its own will."""
+        opinion = self.opinions.get(failed)
+        return (failed,) if opinion is not None and opinion.out else tuple(sorted(self.accusers(failed)))
+
+    def _excludes_itself_or_me(self, process: ProcessId) -> bool:
+        opinion = self.opinions.get(process)
+        return opinion is not None and (opinion.out or self._process in opinion.failed)
+
+    def _at_odds(self, out: set[ProcessId]) -> set[ProcessId]:
+        """The fewest, roughly, without whom nobody accuses anybody: the one at odds with most goes first.
+
+        A lone accuser of somebody who hears it goes before the accused.
+        """
+        odds = {
+            (process, suspect)
+            for process in self.procs - out
+            for suspect in self._accused_by(process)
+            if suspect in self.procs - out and suspect != process
+        }
+        dropped: set[ProcessId] = set()
+        while odds:
+            weights: dict[ProcessId, int] = {}
+            for process, suspect in odds:
+                mutual = (suspect, process) in odds
+                weights[process] = weights.get(process, 0) + (2 if mutual else 3)
+                weights[suspect] = weights.get(suspect, 0) + 2
+            worst = max(weights, key=lambda process: (weights[process], process))
+            dropped.add(worst)
+            odds = {pair for pair in odds if worst not in pair}
+        return dropped - {self._process}
+
+    def _accused_by(self, process: ProcessId) -> Iterable[ProcessId]:
+        if process == self._process:
+            return self.accused
+        opinion = self.opinions.get(process)
+        return () if opinion is None else opinion.accused

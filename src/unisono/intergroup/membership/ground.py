@@ -1,0 +1,105 @@
+"""The streams of one process in one group, as membership repair needs them."""
+
+from __future__ import annotations
+
+from unisono.identity import ProcessId, ViewId
+from unisono.intergroup.context import Context
+from unisono.intergroup.following import Following
+from unisono.intergroup.membership.repair import Standpoint
+from unisono.intergroup.membership.view import AgreedView
+from unisono.intergroup.repairing import Repairing
+from unisono.intergroup.sending import Sending
+from unisono.intergroup.speaking import Speaking
+from unisono.reliable.step import Step
+from unisono.wire.membership_messages import CutInfo, NewView, Origin, Seat, UpTo
+
+
+class StreamGround:
+    """Halts, fetches and installs; and remembers what mere receivers hold of a view."""
+
+    __slots__ = ("_context", "_cuts", "_following", "_repairing", "_sending", "_speaking")
+
+    def __init__(
+        self, context: Context, sending: Sending, following: Following, repairing: Repairing, speaking: Speaking
+    ) -> None:
+        self._context = context
+        self._sending = sending
+        self._following = following
+        self._repairing = repairing
+        self._speaking = speaking
+        self._cuts: dict[ProcessId, CutInfo] = {}
+
+    def on_cut_info(self, receiver: ProcessId, message: CutInfo) -> None:
+        """A receiver says what it holds of a view."""
+        if receiver in self._speaking.audience.followers:
+            self._cuts[receiver] = message
+
+    def follows(self, source: ProcessId) -> bool:
+        return self._following.follows(source)
+
+    def receivers_silent(self, step: Step, view: AgreedView) -> bool:
+        return any(
+            receiver not in self._cuts or self._cuts[receiver].view != view.id
+            for receiver in self._speaking.audience.followers
+        )
+
+    def halt(self, step: Step, view: AgreedView) -> Standpoint:
+        self._context.held_back = True
+        self._sending.rewind()
+        if self._following.ordered is not None:
+            self._following.ordered.halted = True
+        held = {seat.process: self._held(seat, view) for seat in view.seats if seat.process != self._context.process}
+        for source, last in self._cut_infos(view.id):
+            if source in held:
+                held[source] = max(held[source], last)
+        points = tuple(UpTo(source, last) for source, last in sorted(held.items()))
+        return Standpoint(self._sending.last_sequence, self._sending.last_number + 1, points)
+
+    def resume(self, step: Step) -> None:
+        self._context.held_back = False
+        self._repairing.spared.clear()
+        self._following.go_on(step)
+
+    def recover(self, step: Step, origin: Origin, seats: tuple[Seat, ...]) -> None:
+        for source, last in origin.cut:
+            if source not in origin.entrants:
+                self._repairing.spared.add(source)
+            self._following.fetch(step, source, last)
+
+    def lacking(self, origin: Origin, seats: tuple[Seat, ...]) -> tuple[UpTo, ...]:
+        itself, streams = self._context.process, self._following.streams
+        lacking: list[UpTo] = []
+        for source, last in origin.cut:
+            stream = streams.get(source)
+            if source != itself and stream is not None and stream.window.contiguous < last:
+                lacking.append(UpTo(source, stream.window.contiguous + 1))
+        together = set(origin.entrants)
+        for seat in seats:
+            stream = streams.get(seat.process)
+            if seat.process not in together and (stream is None or stream.window.next > seat.sequence):
+                lacking.append(UpTo(seat.process, seat.sequence))
+        return tuple(lacking)
+
+    def delivered(self, source: ProcessId) -> int:
+        ordered = self._following.ordered
+        return 0 if ordered is None else ordered.delivered(source)
+
+    def install(self, step: Step, message: NewView, origin: Origin | None) -> None:
+        members = {seat.process for seat in message.seats}
+        self._context.believes(step, message.view.start)
+        self._context.agreed = AgreedView.of(message)
+        self._repairing.spared.clear()
+        self._cuts.clear()
+        self._following.agree(step, message, origin)
+        self._context.held_back = False
+        for source, _ in () if origin is None else origin.cut:
+            if source not in members:
+                self._speaking.drop(step, source)
+        self._speaking.keep_alive(step)
+
+    def _held(self, seat: Seat, view: AgreedView) -> int:
+        stream = self._following.streams.get(seat.process)
+        return seat.sequence - 1 if stream is None else stream.held(view.mark, seat.sequence)
+
+    def _cut_infos(self, view: ViewId) -> list[UpTo]:
+        return [point for info in self._cuts.values() if info.view == view for point in info.held]

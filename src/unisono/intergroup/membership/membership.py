@@ -1,0 +1,180 @@
+"""Membership as the rest of a group sees it: who of the senders is in the view, and what happens when that changes.
+
+A sender takes part in the agreement from its start, if its application wants timestamp order, or else from the moment
+others draw it in (003 6.4); a mere receiver in timestamp order follows.
+"""
+
+from __future__ import annotations
+
+from unisono.engine import Address
+from unisono.events import LeftBehind, ViewReason
+from unisono.identity import ProcessId, ViewMark
+from unisono.intergroup.context import Context
+from unisono.intergroup.following import Following
+from unisono.intergroup.membership.ground import StreamGround
+from unisono.intergroup.membership.receiver import ReceiverRepair
+from unisono.intergroup.membership.repair import MembershipRepair, Phase
+from unisono.intergroup.sending import Sending
+from unisono.reliable.step import Step
+from unisono.reliable.suspicion import Suspicion
+from unisono.wire.membership_messages import CutInfo, MembershipMessage, Opinion, ViewRequest
+
+DISCOVERY = 2
+"""For so many keep-alive intervals a newcomer looks for others before it sends into a view of its own."""
+
+
+class Membership:
+    """One process in the membership of one group."""
+
+    __slots__ = (
+        "_alone_until",
+        "_asked_at",
+        "_context",
+        "_following",
+        "_ground",
+        "_receiver",
+        "_sending",
+        "repair",
+        "suspicion",
+    )
+
+    def __init__(
+        self, context: Context, sending: Sending, following: Following, ground: StreamGround, attempt: int
+    ) -> None:
+        self._context = context
+        self._sending = sending
+        self._following = following
+        self._ground = ground
+        self.suspicion = Suspicion(context.settings.suspicion)
+        self.repair = MembershipRepair(context, ground, self.suspicion, attempt)
+        self._receiver = ReceiverRepair(context, following)
+        self._alone_until: int | None = None
+        self._asked_at = 0
+
+    @property
+    def _sends(self) -> bool:
+        return self._context.settings.role == "sender"
+
+    @property
+    def _follows_views(self) -> bool:
+        return not self._sends and self._context.settings.service == "timestamp"
+
+    def join(self, step: Step) -> None:
+        """The application joins, or changes its service."""
+        if self._context.settings.service != "timestamp":
+            return
+        if self._sends:
+            self._begin_alone(step)
+            self._alone_until = step.now + DISCOVERY * self._context.settings.keep_alive
+            self._context.held_back = True
+            self._context.deadlines.set("discovery", self._alone_until)
+        else:
+            self._receiver.begin(step)
+
+    def leave(self, step: Step) -> None:
+        self._context.held_back = False
+        self.repair.leave(step)
+
+    def on_heard(self, step: Step, peer: ProcessId) -> None:
+        self.suspicion.hear(peer, step.now)
+        if self.repair.repairing:
+            self.repair.on_heard(step, peer)
+
+    def on_woken(self, pause: int) -> None:
+        """This process was stopped, and blames nobody for that time."""
+        self.suspicion.forgive(pause)
+        self.repair.on_woken(pause)
+
+    def on_mark(self, step: Step, source: ProcessId, address: Address, mark: ViewMark) -> None:
+        """A sender says which view it is in: perhaps one that follows this process's own."""
+        if self._follows_views:
+            self._receiver.on_mark(step, source, address, mark)
+            return
+        view = self._context.agreed
+        if view is None or mark.start <= view.mark.start or self.repair.phase is Phase.COMMIT:
+            return
+        if view.seat(source) is not None and step.now - self._asked_at >= self._context.settings.keep_alive // 4:
+            self._asked_at = step.now
+            self._context.tell(step, address, ViewRequest(source, view.id))
+
+    def on_activated(self, step: Step, source: ProcessId) -> None:
+        """A source is followed from now on; one that is in another view is a stranger to merge with."""
+        if not self._follows_views and not self._context.shares_view(source):
+            self.repair.on_stranger(step, source)
+
+    def on_restarted(self, step: Step, earlier: ProcessId) -> None:
+        """A process has a new life: the earlier one is over."""
+        self.repair.on_gone(step, earlier)
+
+    def on_message(self, step: Step, source: ProcessId, address: Address, message: MembershipMessage) -> None:
+        if isinstance(message, ViewRequest):
+            if message.target == self._context.process:
+                self.repair.tell_view(step, address, message.known)
+        elif isinstance(message, CutInfo):
+            self._ground.on_cut_info(source, message)
+        elif self._follows_views:
+            self._receiver.on_message(step, source, address, message)
+        elif self._sends:
+            if isinstance(message, Opinion):
+                self._be_drawn_in(step, message)
+            self.repair.on_message(step, source, address, message)
+
+    def on_time(self, step: Step, name: str) -> None:
+        """One of this part's deadlines: `membership`, `suspicion` or `discovery`."""
+        if name == "membership":
+            if self._follows_views:
+                self._receiver.on_time(step)
+            else:
+                self.repair.on_time(step)
+        elif name == "suspicion":
+            for suspect in self.suspicion.suspects(step.now):
+                self.repair.on_suspected(step, suspect)
+
+    def settle(self, step: Step) -> None:
+        """After every fact: see what became of the streams, and who is due to be suspected."""
+        self._look_after_streams(step)
+        if self.repair.repairing:
+            self.repair.on_progress(step)
+        if self._alone_until is not None:
+            view = self._context.agreed
+            if step.now >= self._alone_until or (view is not None and len(view.seats) > 1):
+                self._alone_until = None
+                self._context.deadlines.clear("discovery")
+                self._context.held_back = self.repair.halted
+        if self._sends and self._context.agreed is not None:
+            due = self.suspicion.next_due(step.now)
+            if due is not None:
+                self._context.deadlines.set("suspicion", due)
+
+    def _look_after_streams(self, step: Step) -> None:
+        """Whoever is new may be merged with; whoever cannot follow a member of its view any more is out of it."""
+        while self._following.activated:
+            self.on_activated(step, self._following.activated.pop(0))
+        ordered = self._following.ordered
+        if ordered is not None and ordered.unable is not None:
+            self._following.lost.append(ordered.unable)
+            ordered.unable = None
+        while self._following.lost:
+            source, reason = self._following.lost.pop(0)
+            if reason is ViewReason.RESTARTED:
+                self.on_restarted(step, source)
+            elif not self._context.shares_view(source):
+                continue
+            elif self._follows_views:
+                if reason is ViewReason.LEFT_BEHIND:
+                    step.deliver(LeftBehind(source))
+                self._receiver.on_lost(step, str(reason))
+            else:
+                if reason is ViewReason.LEFT_BEHIND:
+                    step.deliver(LeftBehind(source))
+                self.repair.step_out(step, str(reason))
+
+    def _begin_alone(self, step: Step) -> None:
+        self.repair.begin(step, self._sending.last_sequence, self._sending.last_number + 1)
+
+    def _be_drawn_in(self, step: Step, opinion: Opinion) -> None:
+        """A sender under another service is wanted in the order of others."""
+        if self._context.agreed is None and self._context.process in opinion.procs:
+            step.mark("drawn-in")
+            self._context.speaks = True
+            self._begin_alone(step)

@@ -1,0 +1,151 @@
+"""A mere receiver follows the views of the senders (000 5.5): it takes no part in the agreement, and only watches.
+
+It looks for a view at first and comes into the middle of it. When it hears that its senders repair their membership,
+or that one of them has gone ahead, it halts, says what it holds, and waits for the next view. Where it has delivered
+more than belongs to the view that ended, or cannot follow, it tells the application and starts anew (E10).
+"""
+
+from __future__ import annotations
+
+from unisono.engine import Address
+from unisono.events import DroppedOut
+from unisono.identity import ProcessId, ViewId, ViewMark
+from unisono.intergroup.context import Context
+from unisono.intergroup.following import Following
+from unisono.intergroup.membership.view import AgreedView
+from unisono.reliable.step import Step
+from unisono.trace.schema import MembershipRow
+from unisono.wire.membership_messages import CutInfo, MembershipMessage, NewView, Opinion, UpTo, ViewRequest
+
+
+class ReceiverRepair:
+    """The views of one receiver."""
+
+    __slots__ = ("_addresses", "_asked_at", "_context", "_following", "_held_for", "_marks", "_waits_since")
+
+    def __init__(self, context: Context, following: Following) -> None:
+        self._context = context
+        self._following = following
+        self._addresses: dict[ProcessId, Address] = {}
+        self._marks: dict[ProcessId, ViewMark] = {}
+        self._asked_at = 0
+        self._waits_since: int | None = None
+        self._held_for: ViewId | None = None
+
+    def begin(self, step: Step) -> None:
+        """Look for a view."""
+        step.record(MembershipRow(kind="BOOTSTRAP"))
+        self._context.agreed = None
+        self._waits_since = None
+        self._held_for = None
+        self._context.deadlines.set("membership", step.now + self._context.settings.keep_alive // 2)
+
+    @property
+    def _view(self) -> AgreedView | None:
+        """The view that this receiver is in, or about to be in."""
+        ordered = self._following.ordered
+        return None if ordered is None else ordered.last_view
+
+    def on_mark(self, step: Step, source: ProcessId, address: Address, mark: ViewMark) -> None:
+        """A sender says which view it is in."""
+        self._addresses[source] = address
+        self._marks[source] = mark
+        view = self._view
+        if view is None or (view.seat(source) is not None and mark.start > view.mark.start):
+            self._ask(step)
+
+    def on_message(self, step: Step, source: ProcessId, address: Address, message: MembershipMessage) -> None:
+        self._addresses[source] = address
+        view = self._view
+        if isinstance(message, Opinion):
+            if view is not None and message.view == view.id:
+                self._halt(step, view)
+        elif isinstance(message, NewView):
+            self._on_new_view(step, message)
+
+    def on_lost(self, step: Step, reason: str) -> None:
+        """A source of the view cannot be followed any more."""
+        if self._view is not None:
+            self._start_anew(step, reason)
+
+    def on_time(self, step: Step) -> None:
+        """Ask for a view that does not come; give up one that is not followed by another."""
+        settings = self._context.settings
+        ordered = self._following.ordered
+        if ordered is None:
+            return
+        if ordered.halted and self._waits_since is None:
+            self._waits_since = step.now
+        if self._waits_since is not None and step.now - self._waits_since >= settings.patience:
+            self._start_anew(step, "the next view did not come")
+        elif self._view is None or ordered.halted:
+            self._ask(step)
+        self._context.deadlines.set("membership", step.now + settings.keep_alive // 2)
+
+    def _halt(self, step: Step, view: AgreedView) -> None:
+        """The end of the view is being agreed: deliver nothing more of it before that is known."""
+        ordered = self._following.ordered
+        if ordered is None or ordered.last_view is not ordered.presented or self._held_for == view.id:
+            return
+        self._held_for = view.id
+        ordered.halted = True
+        self._waits_since = step.now
+        step.mark("receiver-halted")
+        held = [UpTo(seat.process, self._held(seat.process, view)) for seat in view.seats]
+        self._context.broadcast(step, [CutInfo(view.id, tuple(held))])
+
+    def _held(self, source: ProcessId, view: AgreedView) -> int:
+        seat, stream = view.seat(source), self._following.streams.get(source)
+        assert seat is not None
+        return seat.sequence - 1 if stream is None else stream.held(view.mark, seat.sequence)
+
+    def _ask(self, step: Step) -> None:
+        """Ask the sender whose view is the latest."""
+        if step.now - self._asked_at < self._context.settings.keep_alive // 2 or not self._marks:
+            return
+        candidates = [source for source in self._marks if self._following.follows(source)]
+        if not candidates:
+            return
+        self._asked_at = step.now
+        source = max(candidates, key=lambda one: (self._marks[one], one))
+        view = self._view
+        request = ViewRequest(source, None if view is None else view.id)
+        self._context.tell(step, self._addresses[source], request)
+
+    def _on_new_view(self, step: Step, message: NewView) -> None:
+        ordered, view = self._following.ordered, self._view
+        if ordered is None or (view is not None and message.view <= view.id):
+            return
+        if not self._context.believes(step, message.view.start):
+            return
+        if view is None:
+            self._context.agreed = AgreedView.of(message)
+            self._following.enter(step, message)
+            return
+        origin = next((origin for origin in message.origins if origin.view == view.id), None)
+        if origin is None:
+            if any(view.seat(seat.process) is not None for seat in message.seats) or not self._lives(view):
+                self._start_anew(step, "a view was missed")
+            return
+        if any(ordered.delivered(source) > last for source, last in origin.cut):
+            self._start_anew(step, "more was delivered than belongs to the view")
+            return
+        for source, last in origin.cut:
+            self._following.fetch(step, source, last)
+        self._waits_since = None
+        self._context.agreed = AgreedView.of(message)
+        self._following.agree(step, message, origin)
+
+    def _lives(self, view: AgreedView) -> bool:
+        """Whether any sender of a view is still in it."""
+        return any(self._marks.get(member) == view.mark for member in view.members)
+
+    def _start_anew(self, step: Step, reason: str) -> None:
+        step.mark("dropped-out")
+        step.deliver(DroppedOut(reason))
+        ordered = self._following.ordered
+        assert ordered is not None
+        ordered.drop_out()
+        self._following.catch_up_all(step)
+        self.begin(step)
+        self._ask(step)

@@ -1,0 +1,768 @@
+"""Membership repair: the senders of a group agree on their next view and on where the current one ends (000 5.4).
+
+    settled -> consensus -> cut info -> recovery info -> recovery -> commit -> settled, in the next view
+
+Consensus: everybody says whom it wants in the next view until all of those agree. Cut info: receivers say what they
+hold, where there are any. Recovery info: every sender halts, and says what it has sent and holds. Recovery: what
+belongs before the next view is fetched. Commit: all tell the leader that they are ready, and the leader that the view
+stands (E22: as in 000, by the leader's message, and not as in 003 by all ready messages).
+
+Whatever does not fit leads back to consensus: sending and delivery go on as if nothing had been agreed (rollback).
+A proposal is named by its members and the attempt of each, so that nothing said for one is taken for another. Every
+statement is said again until it is overtaken (E21). A sender that was ready and goes back does so under a new attempt,
+so that the view it was ready for, should it stand elsewhere (E11), is not its own.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import NamedTuple, Protocol
+
+from unisono.engine import Address
+from unisono.events import DroppedOut, Excluded
+from unisono.identity import ProcessId, ViewId
+from unisono.intergroup.context import Context, repair_row
+from unisono.intergroup.membership import view as views
+from unisono.intergroup.membership.agreement import Agreement, Proposal
+from unisono.intergroup.membership.primary import PrimaryRule
+from unisono.intergroup.membership.reluctance import Reluctance
+from unisono.intergroup.membership.view import AgreedView
+from unisono.intergroup.reasons import Reason
+from unisono.reliable.step import Step
+from unisono.reliable.suspicion import Suspicion
+from unisono.trace.schema import MembershipRow
+from unisono.wire.membership_messages import (
+    MembershipMessage,
+    NewView,
+    Opinion,
+    Origin,
+    Ready,
+    RecoveryInfo,
+    Seat,
+    UpTo,
+)
+
+WITHDRAWALS = 3
+"""How often in one repair a process may be accused and heard again before the accusation stays."""
+HISTORY = 8
+"""How many of the last views are told to who missed them."""
+
+
+class Phase(Enum):
+    """The states of figure 5.4; `COMMIT` is both gathering ready messages and waiting for the view."""
+
+    SETTLED = auto()
+    CONSENSUS = auto()
+    CUT_INFO = auto()
+    RECOVERY_INFO = auto()
+    RECOVERY = auto()
+    COMMIT = auto()
+
+
+class Standpoint(NamedTuple):
+    """Where a process stands when it halts: what it sent last, its next message's number, what it holds of others."""
+
+    sent: int
+    number: int
+    held: tuple[UpTo, ...]
+
+
+class Ground(Protocol):
+    """What membership repair stands on: the streams of one process in one group."""
+
+    def follows(self, source: ProcessId) -> bool:
+        """Whether everything that a source sends from now on will be here."""
+        ...
+
+    def receivers_silent(self, step: Step, view: AgreedView) -> bool:
+        """Whether some receiver has not said yet what it holds of a view."""
+        ...
+
+    def halt(self, step: Step, view: AgreedView) -> Standpoint:
+        """Stop sending and delivering; from here on keep what comes of everybody."""
+        ...
+
+    def resume(self, step: Step) -> None:
+        """Go on as before the halt."""
+        ...
+
+    def recover(self, step: Step, origin: Origin, seats: tuple[Seat, ...]) -> None:
+        """Fetch what is missing of a view up to its end."""
+        ...
+
+    def lacking(self, origin: Origin, seats: tuple[Seat, ...]) -> tuple[UpTo, ...]:
+        """The first missing message of each source that is not complete up to its end; empty when nothing lacks."""
+        ...
+
+    def delivered(self, source: ProcessId) -> int:
+        """The last sequence of a source that was delivered."""
+        ...
+
+    def install(self, step: Step, message: NewView, origin: Origin | None) -> None:
+        """Deliver what belongs before a view, and let it stand."""
+        ...
+
+
+class MembershipRepair:
+    """One sender in the agreement on views."""
+
+    __slots__ = (
+        "_addresses",
+        "_agreement",
+        "_caps",
+        "_context",
+        "_excluded_from",
+        "_ground",
+        "_history",
+        "_infos",
+        "_intervals",
+        "_lacks",
+        "_merge_at",
+        "_moved",
+        "_origins",
+        "_out",
+        "_paused",
+        "_proposal",
+        "_ready",
+        "_reluctance",
+        "_said",
+        "_since",
+        "_strangers",
+        "_suspicion",
+        "_withdrawn",
+        "attempt",
+        "phase",
+        "primary",
+        "view",
+    )
+
+    def __init__(self, context: Context, ground: Ground, suspicion: Suspicion, attempt: int) -> None:
+        self._context = context
+        self._ground = ground
+        self._suspicion = suspicion
+        self.attempt = attempt
+        self.phase = Phase.SETTLED
+        self.view: AgreedView | None = None
+        self.primary = PrimaryRule(context.settings.primary)
+        self._agreement = Agreement(context.process)
+        self._reluctance = Reluctance(context.settings.keep_alive)
+        self._addresses: dict[ProcessId, Address] = {}
+        self._strangers: set[ProcessId] = set()
+        self._withdrawn: dict[ProcessId, int] = {}
+        self._history: dict[ViewId, NewView] = {}
+        self._infos: dict[ProcessId, RecoveryInfo] = {}
+        self._ready: dict[ProcessId, int] = {}
+        self._caps: dict[ProcessId, int] = {}
+        self._lacks: tuple[UpTo, ...] = ()
+        self._origins: tuple[Origin, ...] = ()
+        self._proposal: Proposal | None = None
+        self._said: Opinion | None = None
+        self._excluded_from: ViewId | None = None
+        self._out = False
+        self._paused = 0
+        self._since = 0
+        """When this phase began, or when consensus last had news."""
+        self._moved = 0
+        """When the current statements were last said."""
+        self._intervals = 0
+        self._merge_at: int | None = None
+
+    @property
+    def repairing(self) -> bool:
+        return self.phase is not Phase.SETTLED
+
+    @property
+    def halted(self) -> bool:
+        """From its recovery information until the view stands or the proposal fails, nothing is sent or delivered."""
+        return self.phase in (Phase.RECOVERY_INFO, Phase.RECOVERY, Phase.COMMIT)
+
+    def begin(self, step: Step, sent: int, number: int) -> None:
+        """Be alone at first: a newcomer is a view of its own that merges with others."""
+        context = self._context
+        self.attempt += 1
+        start = context.clock.tick(step.now, step.wall)
+        seat = Seat(context.process, self.attempt, sent + 1, number)
+        view = ViewId(start, context.process, self.attempt)
+        self._install(step, NewView(0, view, (seat,), (), (), self.primary.alone(context.process), b""), None)
+
+    def step_out(self, step: Step, reason: str) -> None:
+        """This process cannot go on in its view: it ends it for itself, and begins anew alone."""
+        assert self.view is not None
+        step.mark("stepped-out")
+        step.deliver(DroppedOut(reason))
+        self._rollback(step)
+        sent, number, held = self._ground.halt(step, self.view)
+        process, view = self._context.process, self.view.id
+        cut = tuple(sorted((*held, UpTo(process, sent))))
+        self.attempt += 1
+        start = self._context.clock.tick(step.now, step.wall)
+        seat = Seat(process, self.attempt, sent + 1, number)
+        origin = Origin(view, (process,), cut)
+        alone = self.primary.alone(process)
+        self._proposal = None
+        others = tuple((source, ()) for source, _ in held)
+        message = NewView(0, ViewId(start, process, self.attempt), (seat,), (origin,), others, alone, b"")
+        self._install(step, message, origin)
+
+    def leave(self, step: Step) -> None:
+        """This process goes: the others need not wait for it (the sender's way out of the view)."""
+        if self.view is None:
+            return
+        self._rollback(step)
+        self._out = True
+        self.attempt += 1
+        self._said = Opinion(self.view.id, self.attempt, (self._context.process,), (), (), (), True, self._paused)
+        self._become(step, Phase.CONSENSUS)
+        self._say(step)
+        self._schedule(step)
+
+    def on_woken(self, pause: int) -> None:
+        """This process was stopped for a while; the others may want to know."""
+        self._paused = max(self._paused, pause)
+
+    def on_suspected(self, step: Step, peer: ProcessId) -> None:
+        """A peer has been silent for too long (PFailure)."""
+        if self.view is None or self._out or not self._concerns(peer) or peer in self._agreement.accused:
+            return
+        step.mark("sender-suspected")
+        step.record(MembershipRow(kind="SUSPECT", peer=peer.name, peer_incarnation=peer.incarnation, reason="accused"))
+        self._rollback_unless(step, self.phase is Phase.CONSENSUS)
+        self._start(step)
+        self._agreement.accused.add(peer)
+        self._reconsider(step)
+
+    def on_gone(self, step: Step, peer: ProcessId) -> None:
+        """A peer is out of this view for certain: it restarted, moved on without this process, or left it behind."""
+        if self.view is None or self._out or not self._concerns(peer) or peer in self._agreement.gone:
+            return
+        step.mark("sender-gone")
+        self._rollback_unless(step, self.phase is Phase.CONSENSUS)
+        self._start(step)
+        self._agreement.gone.add(peer)
+        self._reconsider(step)
+
+    def on_heard(self, step: Step, peer: ProcessId) -> None:
+        """Whoever is heard again is not accused any more, unless that goes on and on."""
+        if self.phase is not Phase.CONSENSUS or peer not in self._agreement.accused:
+            return
+        withdrawn = self._withdrawn.get(peer, 0)
+        if withdrawn < WITHDRAWALS:
+            self._withdrawn[peer] = withdrawn + 1
+            self._agreement.accused.discard(peer)
+            step.mark("accusation-withdrawn")
+            self._reconsider(step)
+
+    def on_stranger(self, step: Step, peer: ProcessId) -> None:
+        """A sender that is in another view is heard and followed: merge with it (PForeign).
+
+        While a view is being installed it waits, so that every repair comes to its end.
+        """
+        if self.view is None or self._out or self.view.seat(peer) is not None:
+            return
+        self._strangers.add(peer)
+        if self.phase is Phase.CONSENSUS:
+            if peer not in self._agreement.procs and not self._reluctance.refuses(peer, step.now):
+                self._agreement.procs.add(peer)
+                self._suspicion.watch(peer, step.now)
+                self._reconsider(step)
+        elif self.phase is Phase.SETTLED:
+            self._plan_merge(step)
+
+    def forget(self, peer: ProcessId) -> None:
+        """A peer is no longer followed."""
+        self._strangers.discard(peer)
+
+    def on_message(self, step: Step, source: ProcessId, address: Address, message: MembershipMessage) -> None:
+        """A statement of another sender."""
+        if self.view is None or self._out:
+            return
+        self._addresses[source] = address
+        if isinstance(message, Opinion):
+            self._on_opinion(step, source, message)
+        elif isinstance(message, RecoveryInfo):
+            self._on_info(step, source, message)
+        elif isinstance(message, Ready):
+            self._on_ready(step, source, message)
+        elif isinstance(message, NewView):
+            self._on_new_view(step, source, message)
+
+    def on_time(self, step: Step) -> None:
+        """Say again what was said, lose patience with who does not answer, begin a merge that was put off."""
+        if self.view is None:
+            return
+        if self._out:
+            self._say_again(step)
+            self._schedule(step)
+            return
+        if self.phase is Phase.SETTLED:
+            if self._merge_at is not None and self._merge_at <= step.now:
+                self._merge(step)
+        elif self.phase is Phase.CUT_INFO:
+            self._check_cut_info(step)
+        elif step.now - self._since >= self._patience:
+            self._lose_patience(step)
+        if self.repairing:
+            self._say_again(step)
+        if self.phase is Phase.CONSENSUS:
+            self._reconsider(step)
+        self._schedule(step)
+
+    def on_progress(self, step: Step) -> None:
+        """Something came: perhaps what was missing, or what a stranger must be followed for."""
+        if self.phase is Phase.RECOVERY:
+            self._check_recovered(step)
+        elif self.phase is Phase.CUT_INFO:
+            self._check_cut_info(step)
+        elif self.phase is Phase.CONSENSUS:
+            self._check_consensus(step)
+
+    def tell_view(self, step: Step, address: Address, known: ViewId | None) -> None:
+        """Answer who asks what view stands: with the one that follows the view it knows, or the current one."""
+        if self.view is None:
+            return
+        message = self._history[self.view.id]
+        if known is not None:
+            following = [one for one in self._history.values() if any(origin.view == known for origin in one.origins)]
+            message = following[0] if following else message
+        self._context.tell(step, address, message)
+
+    # Consensus
+
+    def _concerns(self, peer: ProcessId) -> bool:
+        """Whether a peer matters to the view, or to the one that is being made."""
+        assert self.view is not None
+        if self._proposal is not None:
+            return peer in self._proposal.processes
+        return peer in self._agreement.procs if self.repairing else self.view.seat(peer) is not None
+
+    def _start(self, step: Step) -> None:
+        """Leave the settled state: start from the current view."""
+        if self.repairing:
+            return
+        assert self.view is not None
+        self._agreement.begin(self.view.members)
+        self._withdrawn.clear()
+        self._said = None
+        self._caps.clear()
+        self._lacks = ()
+        self._merge_at = None
+        self._become(step, Phase.CONSENSUS)
+        step.record(MembershipRow(kind="MRA"))
+
+    def _become(self, step: Step, phase: Phase) -> None:
+        self.phase = phase
+        self._since = step.now
+        self._intervals = 0
+
+    def _on_opinion(self, step: Step, source: ProcessId, opinion: Opinion) -> None:
+        assert self.view is not None
+        known = self._agreement.opinions.get(source)
+        if known is not None and opinion.attempt < known.attempt:
+            return
+        self._suspicion.excuse(source, opinion.paused, step.now)
+        seat = self.view.seat(source)
+        if seat is not None and opinion.attempt <= seat.attempt:
+            if self._context.process in opinion.procs and opinion.view != self.view.id:
+                self.tell_view(step, self._addresses[source], opinion.view)
+            return
+        news = known is None or opinion.attempt > known.attempt
+        self._agreement.opinions[source] = opinion
+        if seat is not None and opinion.view != self.view.id and opinion.view.start > self.view.id.start:
+            self.on_gone(step, source)
+        if self.phase is Phase.SETTLED and not self._is_drawn_in(step, source, opinion):
+            return
+        if self.halted or self.phase is Phase.CUT_INFO:
+            if news and self._proposal is not None and source in self._proposal.processes:
+                self._rollback(step)
+            else:
+                return
+        self._start(step)
+        self._take_in(step, source, opinion, news)
+        self._reconsider(step)
+
+    def _is_drawn_in(self, step: Step, source: ProcessId, opinion: Opinion) -> bool:
+        """Whether an opinion begins a repair here: a member's does, a stranger's if it wants this process."""
+        assert self.view is not None
+        if self.view.seat(source) is not None:
+            return True
+        wanted = self._context.process in opinion.procs and self._context.process not in opinion.failed
+        return wanted and self._ground.follows(source) and not self._reluctance.refuses(source, step.now)
+
+    def _take_in(self, step: Step, source: ProcessId, opinion: Opinion, news: bool) -> None:
+        agreement = self._agreement
+        if news:
+            self._since = step.now
+        wants_me = self._context.process not in opinion.failed and not opinion.out
+        if source not in agreement.procs:
+            if not (wants_me and self._ground.follows(source)) or self._reluctance.refuses(source, step.now):
+                return
+            agreement.procs.add(source)
+        if wants_me and source not in agreement.gone:
+            agreement.procs |= set(opinion.procs) - set(opinion.failed)
+        for watched in agreement.procs - {self._context.process}:
+            self._suspicion.watch(watched, step.now)
+        for suspect in opinion.accused:
+            self._join_in(step, suspect)
+        assert self.view is not None
+        if opinion.view == self.view.id:
+            for missing, sequence in opinion.lacks:
+                self._on_lacking(step, source, missing, sequence)
+
+    def _join_in(self, step: Step, suspect: ProcessId) -> None:
+        """Another does not hear a process that has been silent here for a while too."""
+        if suspect == self._context.process or suspect not in self._agreement.procs:
+            return
+        silent, allowed = self._suspicion.silence(suspect, step.now)
+        if 2 * silent >= allowed:
+            self._agreement.accused.add(suspect)
+
+    def _on_lacking(self, step: Step, source: ProcessId, missing: ProcessId, sequence: int) -> None:
+        """A member cannot get a message (PFailBlock): the view ends before it, or without that member."""
+        if self._ground.delivered(missing) >= sequence:
+            step.mark("lacks-what-was-delivered")
+            self._agreement.gone.add(source)
+            self._reluctance.on_failed(source, step.now)
+        else:
+            step.mark("cut-lowered")
+            self._caps[missing] = min(self._caps.get(missing, sequence - 1), sequence - 1)
+
+    def _reconsider(self, step: Step) -> None:
+        """Say what this process thinks now, if that is new; go on if everybody thinks the same."""
+        if self.phase is not Phase.CONSENSUS:
+            return
+        assert self.view is not None
+        agreement = self._agreement
+        failed = agreement.failed(step.now - self._since >= self._grace)
+        opinion = Opinion(
+            self.view.id,
+            self.attempt,
+            tuple(sorted(agreement.procs)),
+            tuple(sorted(agreement.accused)),
+            tuple(sorted(failed)),
+            self._lacks,
+            self._out,
+            self._paused,
+        )
+        if self._said is None or opinion != self._said:
+            self.attempt += 1
+            self._since = step.now
+            self._said = Opinion(opinion.view, self.attempt, *_rest(opinion))
+            self._intervals = 0
+            self._say(step)
+        self._check_consensus(step)
+        self._schedule(step)
+
+    def _check_consensus(self, step: Step) -> None:
+        if self._said is None:
+            return
+        proposal = self._agreement.proposal(self.attempt, set(self._said.failed))
+        if proposal is None or not all(
+            self._ground.follows(process) for process in proposal.processes if process != self._context.process
+        ):
+            return
+        step.mark("consensus-reached")
+        self._proposal = proposal
+        self._become(step, Phase.CUT_INFO)
+        self._check_cut_info(step)
+
+    # Cut information and recovery
+
+    def _check_cut_info(self, step: Step) -> None:
+        assert self.view is not None
+        if step.now - self._since >= self._cut_wait or not self._ground.receivers_silent(step, self.view):
+            self._halt(step)
+
+    def _halt(self, step: Step) -> None:
+        """Say what this process brings to the end of its view; nothing of it changes until the next one."""
+        assert self.view is not None
+        assert self._proposal is not None
+        context = self._context
+        self._become(step, Phase.RECOVERY_INFO)
+        sent, number, held = self._ground.halt(step, self.view)
+        held = tuple(UpTo(source, min(last, self._caps.get(source, last))) for source, last in held)
+        word = f"{self._proposal.number:016x}"
+        for source, last in sorted((*held, UpTo(context.process, sent))):
+            seat = self.view.seat(source)
+            assert seat is not None, "a process holds messages of its view"
+            step.record(repair_row("CUT", source, seat.sequence, last, word))
+        timestamp = context.clock.tick(step.now, step.wall)
+        primary, attempted = self.primary.last, self.primary.attempted
+        self._infos[context.process] = RecoveryInfo(
+            self._proposal.number, self.view.id, timestamp, sent, number, held, primary, attempted, b""
+        )
+        self._say(step)
+        self._check_infos(step)
+
+    def _on_info(self, step: Step, source: ProcessId, info: RecoveryInfo) -> None:
+        known, proposal = self._infos.get(source), self._proposal
+        if known is not None and proposal is not None and known.proposal == proposal.number:
+            return
+        if source in self._agreement.procs or self._ground.follows(source):
+            self._infos[source] = info
+            self._check_infos(step)
+
+    def _gathered(self) -> dict[ProcessId, RecoveryInfo] | None:
+        """The recovery information of all who are proposed, if it is in."""
+        assert self._proposal is not None
+        infos: dict[ProcessId, RecoveryInfo] = {}
+        for process in self._proposal.processes:
+            info = self._infos.get(process)
+            if info is None or info.proposal != self._proposal.number:
+                return None
+            infos[process] = info
+        return infos
+
+    def _check_infos(self, step: Step) -> None:
+        if self.phase is not Phase.RECOVERY_INFO:
+            return
+        infos = self._gathered()
+        if infos is None:
+            return
+        if not self._context.believes(step, views.start_time(infos)):
+            return
+        assert self._proposal is not None
+        self._origins = views.origins(infos)
+        self._become(step, Phase.RECOVERY)
+        self._ground.recover(step, self._own_origin(), views.seats(self._proposal, infos))
+        self._check_recovered(step)
+
+    def _own_origin(self) -> Origin:
+        return next(origin for origin in self._origins if self._context.process in origin.entrants)
+
+    def _check_recovered(self, step: Step) -> None:
+        infos = self._gathered()
+        assert self._proposal is not None
+        assert infos is not None
+        if self._ground.lacking(self._own_origin(), views.seats(self._proposal, infos)):
+            return
+        self._become(step, Phase.COMMIT)
+        leader = self._proposal.leader
+        if self.primary.decide(infos):
+            self.primary.attempt(self._next_id(infos), self._proposal.processes)
+        self._ready[self._context.process] = self._proposal.number
+        if leader == self._context.process:
+            self._check_ready(step)
+        else:
+            self._context.tell(step, self._addresses[leader], Ready(self._proposal.number))
+            self._moved = step.now
+        self._schedule(step)
+
+    def _next_id(self, infos: dict[ProcessId, RecoveryInfo]) -> ViewId:
+        assert self._proposal is not None
+        leader, attempt = self._proposal.members[0]
+        return ViewId(views.start_time(infos), leader, attempt)
+
+    # Commit
+
+    def _on_ready(self, step: Step, source: ProcessId, message: Ready) -> None:
+        stood = next((one for one in self._history.values() if one.proposal == message.proposal), None)
+        if stood is not None:
+            self._context.tell(step, self._addresses[source], stood)
+            return
+        self._ready[source] = message.proposal
+        self._check_ready(step)
+
+    def _check_ready(self, step: Step) -> None:
+        """The leader lets the view stand when all are ready."""
+        proposal = self._proposal
+        if self.phase is not Phase.COMMIT or proposal is None or proposal.leader != self._context.process:
+            return
+        if any(self._ready.get(process) != proposal.number for process in proposal.processes):
+            return
+        infos = self._gathered()
+        assert infos is not None
+        suspects = tuple((failed, self._agreement.blamed_by(failed)) for failed in proposal.failed)
+        message = NewView(
+            proposal.number,
+            self._next_id(infos),
+            views.seats(proposal, infos),
+            self._origins,
+            suspects,
+            self.primary.decide(infos),
+            b"",
+        )
+        self._context.broadcast(step, [message])
+        self._install(step, message, self._own_origin())
+
+    def _on_new_view(self, step: Step, source: ProcessId, message: NewView) -> None:
+        assert self.view is not None
+        proposal = self._proposal
+        if proposal is not None and self.phase is Phase.COMMIT and message.proposal == proposal.number:
+            self._install(step, message, self._own_origin())
+            return
+        follows = any(origin.view == self.view.id for origin in message.origins)
+        if not follows or message.view <= self.view.id:
+            step.note(Reason.VIEW_STALE)
+            return
+        members = [seat.process for seat in message.seats]
+        if self._context.process in members:  # this process went back before the view came to stand
+            self.on_gone(step, source)
+            return
+        self.on_excluded(step, message.view)
+        for process in members:
+            self.on_gone(step, process)
+
+    def on_excluded(self, step: Step, view: ViewId) -> None:
+        """Others went on without this process; tell the application, once."""
+        if self._excluded_from != view:
+            self._excluded_from = view
+            step.mark("excluded")
+            step.deliver(Excluded(view))
+
+    def _install(self, step: Step, message: NewView, origin: Origin | None) -> None:
+        """The next view stands. What is left of this repair is forgotten, and who was left out is kept off a while."""
+        context = self._context
+        failed = () if self._proposal is None else self._proposal.failed
+        self.view = AgreedView.of(message)
+        self._history[message.view] = message
+        while len(self._history) > HISTORY:
+            del self._history[next(iter(self._history))]
+        members = self.view.members
+        if message.primary:
+            self.primary.installed(message.view, members)
+        self._become(step, Phase.SETTLED)
+        self._proposal = None
+        self._agreement.begin(members)
+        self._agreement.opinions = {
+            process: opinion for process, opinion in self._agreement.opinions.items() if process not in members
+        }
+        self._infos.clear()
+        self._ready.clear()
+        self._paused = 0
+        self._strangers -= set(members)
+        self._suspicion.keep(members)
+        for process in failed:
+            self._strangers.discard(process)
+            self._reluctance.on_failed(process, step.now)
+        for process in members:
+            if process != context.process:
+                self._suspicion.watch(process, step.now)
+                self._reluctance.on_joined(process, step.now)
+        self._ground.install(step, message, origin)
+        self._plan_merge(step)
+
+    # Going back, saying again, losing patience
+
+    def _rollback_unless(self, step: Step, fine: bool) -> None:
+        if not fine:
+            self._rollback(step)
+
+    def _rollback(self, step: Step) -> None:
+        """Give up the proposal: nothing was delivered for it, and sending and delivery go on."""
+        if self.halted:
+            step.mark("rolled-back")
+            if self.phase is Phase.COMMIT:
+                self.attempt += 1
+                self._said = None
+            self._become(step, Phase.CONSENSUS)
+            self._ground.resume(step)
+        elif self.phase is Phase.CUT_INFO:
+            self._become(step, Phase.CONSENSUS)
+        self._proposal = None
+
+    def _lose_patience(self, step: Step) -> None:
+        """Nothing has moved for long: name who is waited for, or what cannot be had."""
+        proposal = self._proposal
+        step.mark("repair-stalled")
+        if self.phase is Phase.CONSENSUS or proposal is None:
+            self._agreement.gone |= self._agreement.dissenters(self._agreement.failed(arbitrate=True))
+            self._since = step.now
+            return
+        infos = self._gathered()
+        if self.phase is Phase.RECOVERY and infos is not None:
+            self._lacks = self._ground.lacking(self._own_origin(), views.seats(proposal, infos))
+        elif self.phase is Phase.COMMIT:
+            late = {process for process in proposal.processes if self._ready.get(process) != proposal.number}
+            self._agreement.gone |= late if proposal.leader == self._context.process else {proposal.leader}
+        else:
+            late = {
+                process
+                for process in proposal.processes
+                if process not in self._infos or self._infos[process].proposal != proposal.number
+            }
+            self._agreement.gone |= late - {self._context.process}
+        self._rollback(step)
+        self._reconsider(step)
+
+    @property
+    def _interval(self) -> int:
+        """How long to wait before the same is said again: longer each time."""
+        return (self._context.settings.keep_alive // 4) << min(self._intervals, 3)
+
+    @property
+    def _grace(self) -> int:
+        """How long an accusation may stay alone before it is settled."""
+        return self._context.settings.suspicion // 2
+
+    @property
+    def _patience(self) -> int:
+        return 2 * self._context.settings.suspicion
+
+    @property
+    def _cut_wait(self) -> int:
+        return self._context.settings.keep_alive // 2
+
+    def _say_again(self, step: Step) -> None:
+        if step.now >= self._moved + self._interval:
+            self._intervals += 1
+            self._say(step)
+
+    def _say(self, step: Step) -> None:
+        """Say where this process stands in the repair."""
+        messages: list[MembershipMessage] = []
+        if self._said is not None:
+            messages.append(self._said)
+        if self.halted:
+            messages.append(self._infos[self._context.process])
+        if self.phase is Phase.COMMIT and self._proposal is not None:
+            messages.append(Ready(self._proposal.number))
+        self._moved = step.now
+        self._context.broadcast(step, list(messages))
+
+    def _schedule(self, step: Step) -> None:
+        deadlines = self._context.deadlines
+        if self.phase is Phase.SETTLED:
+            if self._merge_at is not None:
+                deadlines.set("membership", self._merge_at)
+            return
+        due = [self._moved + self._interval, self._since + self._patience]
+        if self.phase is Phase.CONSENSUS:
+            due.append(self._since + self._grace)
+        elif self.phase is Phase.CUT_INFO:
+            due.append(self._since + self._cut_wait)
+        deadlines.set("membership", min((at for at in due if at > step.now), default=step.now + self._interval))
+
+    # Merging
+
+    def _plan_merge(self, step: Step) -> None:
+        """Merge with the strangers soon, with all of them at once, and not too often with the same."""
+        if not self._strangers or self.phase is not Phase.SETTLED:
+            return
+        soon = step.now + self._context.settings.merge_delay
+        due = min(self._reluctance.until(stranger, step.now) for stranger in self._strangers)
+        self._merge_at = max(due, soon) if self._merge_at is None else min(self._merge_at, max(due, soon))
+        self._context.deadlines.advance("membership", self._merge_at)
+
+    def _merge(self, step: Step) -> None:
+        self._merge_at = None
+        willing = {
+            stranger
+            for stranger in self._strangers
+            if self._ground.follows(stranger) and not self._reluctance.refuses(stranger, step.now)
+        }
+        if not willing:
+            self._plan_merge(step)
+            return
+        step.mark("merge-begun")
+        self._start(step)
+        self._agreement.procs |= willing
+        for stranger in sorted(willing):
+            self._suspicion.watch(stranger, step.now)
+        self._reconsider(step)
+
+
+def _rest(
+    opinion: Opinion,
+) -> tuple[tuple[ProcessId, ...], tuple[ProcessId, ...], tuple[ProcessId, ...], tuple[UpTo, ...], bool, int]:
+    """Everything of an opinion but whose view and which attempt it is."""
+    return opinion.procs, opinion.accused, opinion.failed, opinion.lacks, opinion.out, opinion.paused
