@@ -25,7 +25,7 @@ from unisono.intergroup.stream import Stream
 from unisono.reliable.step import Step
 from unisono.reliable.suppression import Asked, RequestTiming, Wait
 from unisono.reliable.windows import Offer
-from unisono.units import SECOND
+from unisono.units import MILLISECOND, SECOND
 from unisono.wire.control_messages import Contribution, Entry
 from unisono.wire.messages import (
     DIRECTLY,
@@ -49,6 +49,8 @@ POLL_SPREAD = SECOND
 """Over how long the answers to a poll are spread."""
 POLL_EVERY = 2 * SECOND
 """How often a poll that goes on is answered."""
+REPORT_REST = 10 * MILLISECOND
+"""News waits so long to be reported: others wait for what this process says first, and more news may come."""
 UNICAST_REPORTS = 2
 """Reports to more sources than this are multicast, all in one."""
 
@@ -505,4 +507,6 @@ class Following:
         if stream.unreported_bytes * 4 >= settings.window_bytes:
             self._context.deadlines.set("report", step.now)
         else:
-            self._context.deadlines.advance("report", max(step.now, self._reported_at + settings.report_interval))
+            rest = min(REPORT_REST, settings.report_interval)
+            due = max(step.now + rest, self._reported_at + settings.report_interval)
+            self._context.deadlines.advance("report", due)
