@@ -97,7 +97,7 @@ class Following:
     @property
     def active(self) -> bool:
         """Whether anybody is followed at all: by the application's wish, or because this process sends."""
-        return self._context.settings.reliable or self._context.speaks
+        return self._context.speaks or self._context.settings.reliable
 
     @property
     def may_send(self) -> bool:
@@ -222,9 +222,7 @@ class Following:
             wait = int(self._context.randomness.random() * POLL_SPREAD) if message.reporting else 0
             self._context.deadlines.advance("report", step.now + wait)
         self._repairing.release(source, message.stable)
-        if stream.on_announced(message.sequence, self._request_due(step, stream)):
-            step.mark("gap-at-the-end")
-            self._schedule_request(step, stream)
+        self._learn_end(step, stream, message.sequence)
         stream.on_said(message.sequence, message.timestamp)
         if self._context.settings.service == "timestamp":
             self._present_news(step, stream)
@@ -272,9 +270,8 @@ class Following:
         self._context.believes(step, agreed.view.start)  # later views of this process stand above it (M2)
         for source, last in sorted(agreed.cut):
             stream = self._active(source)
-            if stream is not None and stream.on_announced(last, self._request_due(step, stream)):
-                step.mark("gap-at-the-end")
-                self._schedule_request(step, stream)
+            if stream is not None:
+                self._learn_end(step, stream, last)
         self._presentation.agree(step, agreed)
         self._bury(step)
 
@@ -425,6 +422,17 @@ class Following:
         if self._presentation.pass_through(step, stream, packet):
             self._schedule_report(step, stream)
             return False, False
+        filled = full = False
+        if not stream.append(packet.messages):
+            filled, full = self._fit_in(step, stream, packet)
+        stream.settle_time()
+        self._present_news(step, stream)
+        self._schedule_request(step, stream)
+        self._schedule_report(step, stream)
+        return filled, full
+
+    def _fit_in(self, step: Step, stream: Stream, packet: DataPacket) -> tuple[bool, bool]:
+        """Put messages into the window one by one: something is missing, came twice or finds no room."""
         due, later = self._request_due(step, stream), step.now + self._context.settings.request_limit
         if stream.on_announced(packet.messages[0].sequence - 1, due):
             step.mark("gap")
@@ -437,11 +445,13 @@ class Following:
         if full:
             step.note(Reason.BUFFER_FULL)
             step.mark("receive-buffer-full")
-        stream.settle_time()
-        self._present_news(step, stream)
-        self._schedule_request(step, stream)
-        self._schedule_report(step, stream)
         return filled, full
+
+    def _learn_end(self, step: Step, stream: Stream, sequence: int) -> None:
+        """The source has sent up to `sequence`: what of that was not known to exist is missing."""
+        if sequence > stream.window.highest and stream.on_announced(sequence, self._request_due(step, stream)):
+            step.mark("gap-at-the-end")
+            self._schedule_request(step, stream)
 
     def _active(self, source: ProcessId) -> Stream | None:
         """The stream of a source that is followed and has not ended."""

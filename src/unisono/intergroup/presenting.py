@@ -208,7 +208,7 @@ class ByTimestamp(BySource):
             super().on_news(step, stream)
             return
         self._order.refresh(stream)
-        if stream in self._order and stream.ending is not None and stream.window.head is None:
+        if stream.ending is not None and stream.window.head is None and stream in self._order:
             self._let_go(step, stream, stream.ending)
         self._pump(step)
 
