@@ -1,8 +1,8 @@
 """What the application sends and the group has not accepted yet.
 
-The first send of a turn of the loop goes to the engine at once. Those that follow in the same turn go together, so
-that they share datagrams. A send that is cancelled before that is not sent; after it, it is sent as if nothing had
-happened: never a part of it.
+The first send of a turn of the loop goes to the engine at once, unless an earlier one still waits to be accepted.
+Those that follow in the same turn go together, so that they share datagrams. A send that is cancelled before it goes
+is not sent; after that, it is sent as if nothing had happened: never a part of it.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ class Outbox:
             for first, end in self._parts(messages, _overhead(names))
         ]
         self._queue.extend(parts)
-        if not self._scheduled:
-            self._schedule()
+        at_once = not self._scheduled and not self._handed
+        self._schedule()
+        if at_once:
             self._give_next()
         try:
             for part in parts:
