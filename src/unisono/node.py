@@ -166,12 +166,11 @@ class Node:
         return None if self._seat is None else self._seat.control
 
     def deadline(self) -> int | None:
-        deadlines = [due for engine in self._groups.values() if (due := engine.deadline()) is not None]
-        if self._seat is not None and (due := self._seat.deadline()) is not None:
-            deadlines.append(due)
-        if self._site is not None and (due := self._site.deadline()) is not None:
-            deadlines.append(due)
-        return min(deadlines, default=None)
+        earliest: int | None = None
+        for engine in (*self._groups.values(), self._seat, self._site):
+            if engine is not None and (due := engine.deadline()) is not None and (earliest is None or due < earliest):
+                earliest = due
+        return earliest
 
     def handle(self, fact: Fact, now: int, wall: int) -> list[Effect]:
         if isinstance(fact, DatagramReceived):
@@ -261,7 +260,10 @@ class Node:
 
     def _pass_on(self, effects: list[Effect], now: int) -> list[Effect]:
         """Hand to the control hierarchy what a group says to it."""
-        if not any(isinstance(effect, Contribute) for effect in effects):
+        for effect in effects:
+            if isinstance(effect, Contribute):
+                break
+        else:
             return effects
         passed: list[Effect] = []
         for effect in effects:

@@ -40,15 +40,37 @@ def test_a_fact_names_all_of_its_messages_or_none() -> None:
         tasks = [asyncio.create_task(send) for send in sends]
         await some_turns()
         assert facts == [
-            Send("g", 1, (b"a", b"b", b"c")),
-            Send("g", 2, (b"d", b"e", b"f"), ("four", "", "six")),
-            Send("g", 3, (b"g",)),
+            Send("g", 1, (b"a",)),
+            Send("g", 2, (b"b", b"c")),
+            Send("g", 3, (b"d", b"e", b"f"), ("four", "", "six")),
+            Send("g", 4, (b"g",)),
         ]
         outbox.answered(1, None)
-        outbox.answered(2, "no")
-        outbox.answered(3, None)
+        outbox.answered(2, None)
+        outbox.answered(3, "no")
+        outbox.answered(4, None)
         answers = await asyncio.gather(*tasks, return_exceptions=True)
         assert [type(answer) for answer in answers] == [type(None)] * 2 + [SendRejected] * 2 + [type(None)]
+
+    with_outbox(work, Settings())
+
+
+def test_the_first_of_a_turn_goes_at_once_and_the_others_together() -> None:
+    async def work(outbox: Outbox, facts: list[Fact]) -> None:
+        tasks = [asyncio.create_task(outbox.send([data])) for data in (b"a", b"b", b"c")]
+        await asyncio.sleep(0)
+        assert facts == [Send("g", 1, (b"a",))]
+        outbox.answered(1, None)
+        await asyncio.sleep(0)
+        assert facts[1:] == [Send("g", 2, (b"b", b"c"))]
+        outbox.answered(2, None)
+        await asyncio.gather(*tasks)
+        await some_turns()
+        again = asyncio.create_task(outbox.send([b"d"]))
+        await asyncio.sleep(0)
+        assert facts[2:] == [Send("g", 3, (b"d",))]
+        outbox.answered(3, None)
+        await again
 
     with_outbox(work, Settings())
 

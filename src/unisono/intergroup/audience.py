@@ -151,7 +151,11 @@ class Audience:
 
     def stable(self, last_sent: int) -> int:
         """Everything up to here has been received by all who count."""
-        return min((listener.received for listener in self._listeners.values()), default=last_sent)
+        stable: int | None = None
+        for listener in self._listeners.values():
+            if stable is None or listener.received < stable:
+                stable = listener.received
+        return last_sent if stable is None else stable
 
     def silent(self, now: int, patience: int) -> list[ProcessId]:
         return sorted(receiver for receiver, listener in self._listeners.items() if now - listener.heard >= patience)

@@ -26,7 +26,7 @@ from unisono.intergroup.stream import Stream
 from unisono.reliable.step import Step
 from unisono.reliable.suppression import Asked, RequestTiming, Wait
 from unisono.reliable.windows import Offer
-from unisono.units import SECOND
+from unisono.units import MILLISECOND, SECOND
 from unisono.wire.control_messages import Contribution, Entry
 from unisono.wire.membership_messages import NewView, Origin
 from unisono.wire.messages import (
@@ -51,6 +51,8 @@ POLL_SPREAD = SECOND
 """Over how long the answers to a poll are spread."""
 POLL_EVERY = 2 * SECOND
 """How often a poll that goes on is answered."""
+REPORT_REST = 10 * MILLISECOND
+"""News waits so long to be reported: others wait for what this process says first, and more news may come."""
 UNICAST_REPORTS = 2
 """Reports to more sources than this are multicast, all in one."""
 
@@ -111,7 +113,7 @@ class Following:
     @property
     def active(self) -> bool:
         """Whether anybody is followed at all: by the application's wish, or because this process sends."""
-        return self._context.settings.reliable or self._context.speaks
+        return self._context.speaks or self._context.settings.reliable
 
     @property
     def may_send(self) -> bool:
@@ -238,9 +240,7 @@ class Following:
             wait = int(self._context.randomness.random() * POLL_SPREAD) if message.reporting else 0
             self._context.deadlines.advance("report", step.now + wait)
         self._repairing.release(source, message.stable)
-        if stream.on_announced(message.sequence, self._request_due(step, stream)):
-            step.mark("gap-at-the-end")
-            self._schedule_request(step, stream)
+        self._learn_end(step, stream, message.sequence)
         stream.on_said(message.sequence, message.timestamp)
         if self._context.settings.service == "timestamp":
             self._present_news(step, stream)
@@ -464,6 +464,17 @@ class Following:
         if self._presentation.pass_through(step, stream, packet):
             self._schedule_report(step, stream)
             return False, False
+        filled = full = False
+        if not stream.append(packet.messages):
+            filled, full = self._fit_in(step, stream, packet)
+        stream.settle_time()
+        self._present_news(step, stream)
+        self._schedule_request(step, stream)
+        self._schedule_report(step, stream)
+        return filled, full
+
+    def _fit_in(self, step: Step, stream: Stream, packet: DataPacket) -> tuple[bool, bool]:
+        """Put messages into the window one by one: something is missing, came twice or finds no room."""
         due, later = self._request_due(step, stream), step.now + self._context.settings.request_limit
         if stream.on_announced(packet.messages[0].sequence - 1, due):
             step.mark("gap")
@@ -476,11 +487,13 @@ class Following:
         if full:
             step.note(Reason.BUFFER_FULL)
             step.mark("receive-buffer-full")
-        stream.settle_time()
-        self._present_news(step, stream)
-        self._schedule_request(step, stream)
-        self._schedule_report(step, stream)
         return filled, full
+
+    def _learn_end(self, step: Step, stream: Stream, sequence: int) -> None:
+        """The source has sent up to `sequence`: what of that was not known to exist is missing."""
+        if sequence > stream.window.highest and stream.on_announced(sequence, self._request_due(step, stream)):
+            step.mark("gap-at-the-end")
+            self._schedule_request(step, stream)
 
     def _active(self, source: ProcessId) -> Stream | None:
         """The stream of a source that is followed and has not ended."""
@@ -550,4 +563,6 @@ class Following:
         if stream.unreported_bytes * 4 >= settings.window_bytes:
             self._context.deadlines.set("report", step.now)
         else:
-            self._context.deadlines.advance("report", max(step.now, self._reported_at + settings.report_interval))
+            rest = min(REPORT_REST, settings.report_interval)
+            due = max(step.now + rest, self._reported_at + settings.report_interval)
+            self._context.deadlines.advance("report", due)

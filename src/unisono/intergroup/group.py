@@ -244,9 +244,11 @@ class IntergroupEngine:
 
     def _on_packet(self, step: Step, fact: PacketReceived) -> None:
         packet = fact.packet
-        if isinstance(packet, ControlPacket) and any(isinstance(message, Gathered) for message in packet.messages):
-            self._on_gathered(step, packet)
-            return
+        if isinstance(packet, ControlPacket):
+            for message in packet.messages:
+                if isinstance(message, Gathered):
+                    self._on_gathered(step, packet)
+                    return
         ignore = self._why_ignore(step, packet.source)
         if ignore is not None:
             step.note(ignore)
@@ -407,12 +409,12 @@ class IntergroupEngine:
 
     def _forgive_own_pause(self, step: Step) -> None:
         """A gap between two calls that no deadline explains: this process was stopped, and blames nobody for it."""
+        last, self._last_call = self._last_call, step.now
         keep_alive = self._context.settings.keep_alive
-        if self._last_call is not None and not self.outside:
-            gap = step.now - self._last_call - keep_alive
-            if gap > keep_alive:
-                self._peers.forgive(gap)
-                self._speaking.audience.forgive(gap)
-                self._membership.on_woken(gap)
-                step.mark("woke-up")
-        self._last_call = step.now
+        if last is None or step.now - last <= 2 * keep_alive or self.outside:
+            return
+        gap = step.now - last - keep_alive
+        self._peers.forgive(gap)
+        self._speaking.audience.forgive(gap)
+        self._membership.on_woken(gap)
+        step.mark("woke-up")

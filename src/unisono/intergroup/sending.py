@@ -104,8 +104,9 @@ class Sending:
     def why_refuse(self, messages: Sequence[bytes], names: Sequence[str] = ()) -> str | None:
         if names and len(names) != len(messages):
             return f"{len(names)} names for {len(messages)} messages; name each, or none"
-        if (complaint := next(filter(None, map(why_bad_name, filter(None, names))), None)) is not None:
-            return complaint
+        for name in names:
+            if name and (complaint := why_bad_name(name)) is not None:
+                return complaint
         largest = max(map(len, messages), default=0) + (NAME_LIMIT_BYTES + 1 if names else 0)
         message_limit, queue_limit = self._settings.message_limit_bytes, self._settings.send_queue_bytes
         if largest > message_limit:

@@ -296,6 +296,8 @@ class Speaking:
         return listener
 
     def _release(self, step: Step) -> None:
+        if self.sending.window.first is None:
+            return
         stable = self.audience.stable(self.sending.last_sequence)
         own = self._delivery.oldest_own
         self.sending.release(step, min(stable, own.sequence - 1) if own else stable)

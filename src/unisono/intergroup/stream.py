@@ -215,6 +215,14 @@ class Stream:
             self.tickets.open(lost, lost, retry)
         return offer, missing
 
+    def append(self, messages: list[DataMessage]) -> bool:
+        """Keep messages that are next while nothing is missing; False if each has to be looked at."""
+        if not self.window.append(messages):
+            return False
+        for message in messages:
+            self.unreported_bytes += len(message.payload)
+        return True
+
     def pass_through(self, messages: list[DataMessage]) -> bool:
         """Let whole messages through that are next, without keeping them; False if they have to be kept."""
         if any(message.flags for message in messages):

@@ -33,9 +33,12 @@ class Deadlines:
 
     def expire(self, now: int) -> list[str]:
         """Take out what is due, earliest first; ties by name."""
-        if not self._due or min(self._due.values()) > now:
-            return []
-        due = sorted((when, name) for name, when in self._due.items() if when <= now)
-        for _, name in due:
+        due: list[tuple[int, str]] = []
+        for name, when in self._due.items():
+            if when <= now:
+                due.append((when, name))
+        names: list[str] = []
+        for _, name in sorted(due):
             del self._due[name]
-        return [name for _, name in due]
+            names.append(name)
+        return names

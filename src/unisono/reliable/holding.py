@@ -34,7 +34,8 @@ class Holding:
         while self.bytes > self.limit and drop < len(self._firsts) - 1:
             self.bytes -= len(self._datagrams[drop][1])
             drop += 1
-        self._drop(drop)
+        if drop:
+            self._drop(drop)
         self.high_water = max(self.high_water, self.bytes)
 
     def release(self, stable: int) -> None:
@@ -43,7 +44,8 @@ class Holding:
         while count < len(self._firsts) and self._datagrams[count][0] <= stable:
             self.bytes -= len(self._datagrams[count][1])
             count += 1
-        self._drop(count)
+        if count:
+            self._drop(count)
 
     def find(self, ranges: Sequence[Range]) -> list[tuple[int, int, bytes]]:
         """The datagrams that carry any of these sequences, each once, in order."""
@@ -58,6 +60,5 @@ class Holding:
         return [found[first] for first in sorted(found)]
 
     def _drop(self, count: int) -> None:
-        if count:
-            del self._firsts[:count]
-            del self._datagrams[:count]
+        del self._firsts[:count]
+        del self._datagrams[:count]

@@ -71,7 +71,8 @@ class Step:
 
     def mark(self, name: str) -> None:
         """A hard situation was reached (see unisono.marks)."""
-        self.record(GaugeRow(kind="MARK", name=name, value=1))
+        if self._place.tracing:
+            self.record(GaugeRow(kind="MARK", name=name, value=1))
 
     def finish(self) -> list[Effect]:
         self.flush()

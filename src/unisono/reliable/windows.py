@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from collections.abc import Sequence
 from enum import Enum, auto
 
 from unisono.wire.layout import DATAGRAM_LIMIT_BYTES
@@ -124,6 +125,24 @@ class ReceiveWindow:
             return False
         self.next = last + 1
         self.contiguous = self.highest = last
+        return True
+
+    def append(self, run: Sequence[DataMessage]) -> bool:
+        """Keep a run that is next while nothing is missing and there is room for all; False if it is not so."""
+        first, last = run[0].sequence, run[-1].sequence
+        if first != self.contiguous + 1 or self.highest != self.contiguous:
+            return False
+        size = 0
+        for message in run:
+            size += len(message.payload) + MESSAGE_OVERHEAD_BYTES
+        if self.bytes + size > self.limit - DATAGRAM_LIMIT_BYTES:
+            return False
+        self._ready.extend(run)
+        self.contiguous = self.highest = last
+        self.ready_bytes += size
+        self.bytes += size
+        if self.bytes > self.high_water:
+            self.high_water = self.bytes
         return True
 
     def offer(self, message: DataMessage) -> Offer:

@@ -1,7 +1,8 @@
 """What the application sends and the group has not accepted yet.
 
-Sends that come in one turn of the loop go to the engine together, so that they share datagrams. A send that is
-cancelled before that is not sent; after it, it is sent as if nothing had happened: never a part of it.
+The first send of a turn of the loop goes to the engine at once, unless an earlier one still waits to be accepted.
+Those that follow in the same turn go together, so that they share datagrams. A send that is cancelled before it goes
+is not sent; after that, it is sent as if nothing had happened: never a part of it.
 """
 
 from __future__ import annotations
@@ -89,7 +90,10 @@ class Outbox:
             for first, end in self._parts(messages, _overhead(names))
         ]
         self._queue.extend(parts)
+        at_once = not self._scheduled and not self._handed
         self._schedule()
+        if at_once:
+            self._give_next()
         try:
             for part in parts:
                 await part.accepted
@@ -148,8 +152,12 @@ class Outbox:
             self._loop.call_soon(self._hand_over)
 
     def _hand_over(self) -> None:
-        """Give the engine what waits, as far as it has room, one fact a turn."""
+        """Go on with what came in the turn before."""
         self._scheduled = False
+        self._give_next()
+
+    def _give_next(self) -> None:
+        """Give the engine what waits, as far as it has room, in one fact."""
         batch: list[Waiting] = []
         messages: list[bytes] = []
         names: list[str] = []
