@@ -29,6 +29,7 @@ class Listener:
         "received",
         "sends",
         "sequence",
+        "since",
         "spoke",
         "timestamp",
     )
@@ -45,6 +46,7 @@ class Listener:
     ) -> None:
         sequence, number = boundary
         self.sends = sends
+        self.since = now
         self.address = address
         self.attempt = attempt
         self.ordered = ordered

@@ -75,7 +75,6 @@ class Following:
         "_repairing",
         "_reported_at",
         "_sending",
-        "activated",
         "attempts",
         "lost",
         "streams",
@@ -97,8 +96,6 @@ class Following:
         self._crowded: set[ProcessId] = set()
         self._reported_at = 0
         self._contributed: tuple[Entry, ...] = ()
-        self.activated: list[ProcessId] = []
-        """Sources that are followed since now, for whoever agrees on views."""
         self.lost: list[tuple[ProcessId, ViewReason]] = []
         """Members of the agreed view that cannot be followed any longer, for whoever agrees on views."""
 
@@ -264,7 +261,6 @@ class Following:
         timing = RequestTiming(self._context.process, self._context.pace)
         self.streams[source] = stream = Stream(source, address, message, self._context.settings, silent, timing)
         self._presentation.add(step, stream)
-        self.activated.append(source)
         self._bury(step)
         self._context.deadlines.advance("report", step.now)
 
@@ -502,10 +498,11 @@ class Following:
 
     def _end(self, step: Step, stream: Stream, reason: ViewReason) -> None:
         """Nothing more comes of a source; what came in order is still delivered before it leaves the view."""
-        if self._context.shares_view(stream.source):
+        if self._context.shares_view(stream.source) and reason is not ViewReason.AGREED:
             if reason is not ViewReason.SILENT:
                 self.lost.append((stream.source, reason))
-            return
+            if self.ordered is not None:  # the view decides where its messages end
+                return
         stream.become_ending(reason)
         self._present_news(step, stream)
 

@@ -37,8 +37,9 @@ class Opinion(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Who should be in the next view, as one sender sees it (PJoin).
 
     `attempt` grows with every change of it. `accused` is whom the sender does not hear, `failed` whom it leaves out,
-    by its own observation and that of others. `lacks` are messages of its view that it cannot get. `out` says that it
-    leaves, or cannot go on in its view. It was stopped for `paused` nanoseconds not long ago.
+    by its own observation and that of others, `refused` whom only because they leave it out themselves. `lacks` are
+    messages of its view that it cannot get. `out` says that it leaves. It was stopped for `paused` nanoseconds not
+    long ago.
     """
 
     code: ClassVar[int] = 30
@@ -47,9 +48,15 @@ class Opinion(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     procs: _Processes
     accused: _Processes
     failed: _Processes
+    refused: _Processes
     lacks: _Points
     out: bool
     paused: _Number
+
+    @property
+    def members(self) -> frozenset[ProcessId]:
+        """Who would be in the next view."""
+        return frozenset(self.procs).difference(self.failed, self.refused)
 
 
 class PrimaryRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -66,7 +66,7 @@ class Agreement:
         others = self.procs - {self._process}
         newest = {process.name: process for process in sorted(self.procs)}
         out = {process for process in others if process in self.gone or newest[process.name] != process}
-        out |= {process for process in others if self._excludes_itself_or_me(process)}
+        out |= {process for process in others if process in self.opinions and self.opinions[process].out}
         for suspect in others - out:
             observers = self.procs - self.accused - {suspect}
             enough = min(len(observers), max(2, len(observers) // 2 + 1))
@@ -74,13 +74,21 @@ class Agreement:
                 out.add(suspect)
         return out | self._at_odds(out) if arbitrate else out
 
+    def refused(self, failed: set[ProcessId]) -> set[ProcessId]:
+        """Who leaves this process out: it cannot be in one view with them, whatever it thinks of them itself."""
+        return {
+            process
+            for process in self.procs - failed
+            if process in self.opinions and self._process in self.opinions[process].failed
+        }
+
     def proposal(self, attempt: int, failed: set[ProcessId]) -> Proposal | None:
         """What everybody who would be a member agrees on, if they do."""
         members = self.procs - failed
         attempts = [(self._process, attempt)]
         for process in members - {self._process}:
             opinion = self.opinions.get(process)
-            if opinion is None or set(opinion.procs) - set(opinion.failed) != members:
+            if opinion is None or opinion.members != members:
                 return None
             attempts.append((process, opinion.attempt))
         attempts.sort()
@@ -94,17 +102,13 @@ class Agreement:
         return {
             process
             for process in members - {self._process}
-            if process not in opinions or set(opinions[process].procs) - set(opinions[process].failed) != members
+            if process not in opinions or opinions[process].members != members
         }
 
     def blamed_by(self, failed: ProcessId) -> tuple[ProcessId, ...]:
         """Who did not hear a process that is left out: itself if it goes by its own will."""
         opinion = self.opinions.get(failed)
         return (failed,) if opinion is not None and opinion.out else tuple(sorted(self.accusers(failed)))
-
-    def _excludes_itself_or_me(self, process: ProcessId) -> bool:
-        opinion = self.opinions.get(process)
-        return opinion is not None and (opinion.out or self._process in opinion.failed)
 
     def _at_odds(self, out: set[ProcessId]) -> set[ProcessId]:
         """The fewest, roughly, without whom nobody accuses anybody: the one at odds with most goes first.

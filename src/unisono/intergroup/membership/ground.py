@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unisono.events import DroppedOut, Excluded
 from unisono.identity import ProcessId, ViewId
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
@@ -11,6 +12,7 @@ from unisono.intergroup.repairing import Repairing
 from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
 from unisono.reliable.step import Step
+from unisono.trace.schema import MembershipRow
 from unisono.wire.membership_messages import CutInfo, NewView, Origin, Seat, UpTo
 
 
@@ -84,16 +86,26 @@ class StreamGround:
         ordered = self._following.ordered
         return 0 if ordered is None else ordered.delivered(source)
 
-    def install(self, step: Step, message: NewView, origin: Origin | None) -> None:
+    def tell(self, step: Step, event: Excluded | DroppedOut) -> None:
+        if self._following.ordered is not None:
+            step.deliver(event)
+
+    def install(self, step: Step, message: NewView, origin: Origin | None, began: int) -> None:
         members = {seat.process for seat in message.seats}
         self._context.believes(step, message.view.start)
         self._context.agreed = AgreedView.of(message)
         self._repairing.spared.clear()
         self._cuts.clear()
         self._following.agree(step, message, origin)
+        if self._following.ordered is None:
+            step.record(MembershipRow(kind="AGREED", reason=str(message.view), sequence=len(members)))
         self._context.held_back = False
         for source, _ in () if origin is None else origin.cut:
-            if source not in members:
+            listener = self._speaking.audience.get(source)
+            if source not in members and listener is not None and listener.since < began:
+                row = MembershipRow(kind="SUSPECT", peer=source.name, peer_incarnation=source.incarnation)
+                row.reason = "not in the view"
+                step.record(row)
                 self._speaking.drop(step, source)
         self._speaking.keep_alive(step)
 

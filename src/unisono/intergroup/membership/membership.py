@@ -79,6 +79,8 @@ class Membership:
         self.suspicion.hear(peer, step.now)
         if self.repair.repairing:
             self.repair.on_heard(step, peer)
+        if self._context.agreed is not None and not self._follows_views and not self._context.shares_view(peer):
+            self.repair.on_stranger(step, peer)
 
     def on_woken(self, pause: int) -> None:
         """This process was stopped, and blames nobody for that time."""
@@ -96,11 +98,6 @@ class Membership:
         if view.seat(source) is not None and step.now - self._asked_at >= self._context.settings.keep_alive // 4:
             self._asked_at = step.now
             self._context.tell(step, address, ViewRequest(source, view.id))
-
-    def on_activated(self, step: Step, source: ProcessId) -> None:
-        """A source is followed from now on; one that is in another view is a stranger to merge with."""
-        if not self._follows_views and not self._context.shares_view(source):
-            self.repair.on_stranger(step, source)
 
     def on_restarted(self, step: Step, earlier: ProcessId) -> None:
         """A process has a new life: the earlier one is over."""
@@ -147,9 +144,7 @@ class Membership:
                 self._context.deadlines.set("suspicion", due)
 
     def _look_after_streams(self, step: Step) -> None:
-        """Whoever is new may be merged with; whoever cannot follow a member of its view any more is out of it."""
-        while self._following.activated:
-            self.on_activated(step, self._following.activated.pop(0))
+        """Whoever cannot follow a member of its view any more is out of it."""
         ordered = self._following.ordered
         if ordered is not None and ordered.unable is not None:
             self._following.lost.append(ordered.unable)
@@ -160,14 +155,13 @@ class Membership:
                 self.on_restarted(step, source)
             elif not self._context.shares_view(source):
                 continue
-            elif self._follows_views:
-                if reason is ViewReason.LEFT_BEHIND:
-                    step.deliver(LeftBehind(source))
-                self._receiver.on_lost(step, str(reason))
             else:
-                if reason is ViewReason.LEFT_BEHIND:
+                if reason is ViewReason.LEFT_BEHIND and ordered is not None:
                     step.deliver(LeftBehind(source))
-                self.repair.step_out(step, str(reason))
+                if self._follows_views:
+                    self._receiver.on_lost(step, str(reason))
+                else:
+                    self.repair.step_out(step, str(reason))
 
     def _begin_alone(self, step: Step) -> None:
         self.repair.begin(step, self._sending.last_sequence, self._sending.last_number + 1)

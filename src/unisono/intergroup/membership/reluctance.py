@@ -9,8 +9,8 @@ from __future__ import annotations
 from unisono.identity import ProcessId
 from unisono.units import SECOND
 
-MOST = 10 * SECOND
-STAYED = 30 * SECOND
+MOST = 5 * SECOND
+STAYED = 10 * SECOND
 """Who has been in the view for so long fails as if for the first time."""
 REMEMBERED = 4096
 

@@ -18,6 +18,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
+from msgspec.structs import replace
+
 from unisono.engine import Address
 from unisono.events import DroppedOut, Excluded
 from unisono.identity import ProcessId, ViewId
@@ -44,6 +46,8 @@ from unisono.wire.membership_messages import (
 
 WITHDRAWALS = 3
 """How often in one repair a process may be accused and heard again before the accusation stays."""
+REMEMBERED = 4096
+"""Of how many processes the last attempt is remembered."""
 HISTORY = 8
 """How many of the last views are told to who missed them."""
 
@@ -98,8 +102,12 @@ class Ground(Protocol):
         """The last sequence of a source that was delivered."""
         ...
 
-    def install(self, step: Step, message: NewView, origin: Origin | None) -> None:
-        """Deliver what belongs before a view, and let it stand."""
+    def tell(self, step: Step, event: Excluded | DroppedOut) -> None:
+        """Tell the application what happened to its view, if it sees agreed views."""
+        ...
+
+    def install(self, step: Step, message: NewView, origin: Origin | None, began: int) -> None:
+        """Deliver what belongs before a view, and let it stand; the repair that led to it began at that time."""
         ...
 
 
@@ -109,10 +117,12 @@ class MembershipRepair:
     __slots__ = (
         "_addresses",
         "_agreement",
+        "_began",
         "_caps",
         "_context",
         "_excluded_from",
         "_ground",
+        "_heard_up_to",
         "_history",
         "_infos",
         "_intervals",
@@ -147,8 +157,11 @@ class MembershipRepair:
         self._agreement = Agreement(context.process)
         self._reluctance = Reluctance(context.settings.keep_alive)
         self._addresses: dict[ProcessId, Address] = {}
-        self._strangers: set[ProcessId] = set()
+        self._strangers: dict[ProcessId, int] = {}
+        """Senders in other views, and when each was last heard."""
         self._withdrawn: dict[ProcessId, int] = {}
+        self._heard_up_to: dict[ProcessId, int] = {}
+        """The last attempt of each that belongs to an earlier repair."""
         self._history: dict[ViewId, NewView] = {}
         self._infos: dict[ProcessId, RecoveryInfo] = {}
         self._ready: dict[ProcessId, int] = {}
@@ -160,6 +173,7 @@ class MembershipRepair:
         self._excluded_from: ViewId | None = None
         self._out = False
         self._paused = 0
+        self._began = 0
         self._since = 0
         """When this phase began, or when consensus last had news."""
         self._moved = 0
@@ -189,7 +203,7 @@ class MembershipRepair:
         """This process cannot go on in its view: it ends it for itself, and begins anew alone."""
         assert self.view is not None
         step.mark("stepped-out")
-        step.deliver(DroppedOut(reason))
+        self._ground.tell(step, DroppedOut(reason))
         self._rollback(step)
         sent, number, held = self._ground.halt(step, self.view)
         process, view = self._context.process, self.view.id
@@ -200,6 +214,7 @@ class MembershipRepair:
         origin = Origin(view, (process,), cut)
         alone = self.primary.alone(process)
         self._proposal = None
+        self._began = step.now
         others = tuple((source, ()) for source, _ in held)
         message = NewView(0, ViewId(start, process, self.attempt), (seat,), (origin,), others, alone, b"")
         self._install(step, message, origin)
@@ -211,7 +226,7 @@ class MembershipRepair:
         self._rollback(step)
         self._out = True
         self.attempt += 1
-        self._said = Opinion(self.view.id, self.attempt, (self._context.process,), (), (), (), True, self._paused)
+        self._said = Opinion(self.view.id, self.attempt, (self._context.process,), (), (), (), (), True, self._paused)
         self._become(step, Phase.CONSENSUS)
         self._say(step)
         self._schedule(step)
@@ -253,13 +268,13 @@ class MembershipRepair:
             self._reconsider(step)
 
     def on_stranger(self, step: Step, peer: ProcessId) -> None:
-        """A sender that is in another view is heard and followed: merge with it (PForeign).
+        """A sender that is in another view is heard: merge with it, if it is followed (PForeign).
 
         While a view is being installed it waits, so that every repair comes to its end.
         """
-        if self.view is None or self._out or self.view.seat(peer) is not None:
+        if self._out or not self._ground.follows(peer):
             return
-        self._strangers.add(peer)
+        self._strangers[peer] = step.now
         if self.phase is Phase.CONSENSUS:
             if peer not in self._agreement.procs and not self._reluctance.refuses(peer, step.now):
                 self._agreement.procs.add(peer)
@@ -267,10 +282,6 @@ class MembershipRepair:
                 self._reconsider(step)
         elif self.phase is Phase.SETTLED:
             self._plan_merge(step)
-
-    def forget(self, peer: ProcessId) -> None:
-        """A peer is no longer followed."""
-        self._strangers.discard(peer)
 
     def on_message(self, step: Step, source: ProcessId, address: Address, message: MembershipMessage) -> None:
         """A statement of another sender."""
@@ -346,6 +357,7 @@ class MembershipRepair:
         self._caps.clear()
         self._lacks = ()
         self._merge_at = None
+        self._began = step.now
         self._become(step, Phase.CONSENSUS)
         step.record(MembershipRow(kind="MRA"))
 
@@ -357,14 +369,12 @@ class MembershipRepair:
     def _on_opinion(self, step: Step, source: ProcessId, opinion: Opinion) -> None:
         assert self.view is not None
         known = self._agreement.opinions.get(source)
-        if known is not None and opinion.attempt < known.attempt:
+        if opinion.attempt <= self._heard_up_to.get(source, 0) or (known and opinion.attempt < known.attempt):
+            if self.view.seat(source) is not None and opinion.view != self.view.id and not opinion.out:
+                self.tell_view(step, self._addresses[source], opinion.view)
             return
         self._suspicion.excuse(source, opinion.paused, step.now)
         seat = self.view.seat(source)
-        if seat is not None and opinion.attempt <= seat.attempt:
-            if self._context.process in opinion.procs and opinion.view != self.view.id:
-                self.tell_view(step, self._addresses[source], opinion.view)
-            return
         news = known is None or opinion.attempt > known.attempt
         self._agreement.opinions[source] = opinion
         if seat is not None and opinion.view != self.view.id and opinion.view.start > self.view.id.start:
@@ -386,7 +396,7 @@ class MembershipRepair:
         if self.view.seat(source) is not None:
             return True
         wanted = self._context.process in opinion.procs and self._context.process not in opinion.failed
-        return wanted and self._ground.follows(source) and not self._reluctance.refuses(source, step.now)
+        return wanted and self._ground.follows(source)
 
     def _take_in(self, step: Step, source: ProcessId, opinion: Opinion, news: bool) -> None:
         agreement = self._agreement
@@ -394,11 +404,11 @@ class MembershipRepair:
             self._since = step.now
         wants_me = self._context.process not in opinion.failed and not opinion.out
         if source not in agreement.procs:
-            if not (wants_me and self._ground.follows(source)) or self._reluctance.refuses(source, step.now):
+            if not (wants_me and self._ground.follows(source)):
                 return
             agreement.procs.add(source)
         if wants_me and source not in agreement.gone:
-            agreement.procs |= set(opinion.procs) - set(opinion.failed)
+            agreement.procs |= opinion.members
         for watched in agreement.procs - {self._context.process}:
             self._suspicion.watch(watched, step.now)
         for suspect in opinion.accused:
@@ -433,12 +443,14 @@ class MembershipRepair:
         assert self.view is not None
         agreement = self._agreement
         failed = agreement.failed(step.now - self._since >= self._grace)
+        refused = agreement.refused(failed)
         opinion = Opinion(
             self.view.id,
             self.attempt,
             tuple(sorted(agreement.procs)),
             tuple(sorted(agreement.accused)),
             tuple(sorted(failed)),
+            tuple(sorted(refused)),
             self._lacks,
             self._out,
             self._paused,
@@ -446,7 +458,7 @@ class MembershipRepair:
         if self._said is None or opinion != self._said:
             self.attempt += 1
             self._since = step.now
-            self._said = Opinion(opinion.view, self.attempt, *_rest(opinion))
+            self._said = replace(opinion, attempt=self.attempt)
             self._intervals = 0
             self._say(step)
         self._check_consensus(step)
@@ -455,15 +467,29 @@ class MembershipRepair:
     def _check_consensus(self, step: Step) -> None:
         if self._said is None:
             return
-        proposal = self._agreement.proposal(self.attempt, set(self._said.failed))
+        proposal = self._agreement.proposal(self.attempt, {*self._said.failed, *self._said.refused})
         if proposal is None or not all(
             self._ground.follows(process) for process in proposal.processes if process != self._context.process
         ):
+            return
+        assert self.view is not None
+        if proposal.processes == self.view.members == (self._context.process,):
+            self._stay_alone(step, proposal)
             return
         step.mark("consensus-reached")
         self._proposal = proposal
         self._become(step, Phase.CUT_INFO)
         self._check_cut_info(step)
+
+    def _stay_alone(self, step: Step, proposal: Proposal) -> None:
+        """Nobody came along: the view of this process alone stands as it is."""
+        step.mark("stayed-alone")
+        self._become(step, Phase.SETTLED)
+        self._forget_repair(proposal.failed)
+        for process in proposal.failed:
+            self._reluctance.on_failed(process, step.now)
+        self._agreement.begin(())
+        self._suspicion.keep(())
 
     # Cut information and recovery
 
@@ -607,7 +633,7 @@ class MembershipRepair:
         if self._excluded_from != view:
             self._excluded_from = view
             step.mark("excluded")
-            step.deliver(Excluded(view))
+            self._ground.tell(step, Excluded(view))
 
     def _install(self, step: Step, message: NewView, origin: Origin | None) -> None:
         """The next view stands. What is left of this repair is forgotten, and who was left out is kept off a while."""
@@ -623,23 +649,35 @@ class MembershipRepair:
         self._become(step, Phase.SETTLED)
         self._proposal = None
         self._agreement.begin(members)
-        self._agreement.opinions = {
-            process: opinion for process, opinion in self._agreement.opinions.items() if process not in members
-        }
-        self._infos.clear()
-        self._ready.clear()
+        self._forget_repair(failed)
         self._paused = 0
-        self._strangers -= set(members)
         self._suspicion.keep(members)
         for process in failed:
-            self._strangers.discard(process)
             self._reluctance.on_failed(process, step.now)
         for process in members:
             if process != context.process:
                 self._suspicion.watch(process, step.now)
                 self._reluctance.on_joined(process, step.now)
-        self._ground.install(step, message, origin)
+        self._ground.install(step, message, origin, self._began)
         self._plan_merge(step)
+
+    def _forget_repair(self, failed: tuple[ProcessId, ...]) -> None:
+        """What was said for this repair is not taken for the next one; what strangers said meanwhile is."""
+        assert self.view is not None
+        opinions = self._agreement.opinions
+        past = {seat.process: seat.attempt for seat in self.view.seats}
+        past |= {process: opinions[process].attempt for process in failed if process in opinions}
+        for process, attempt in past.items():
+            self._heard_up_to.pop(process, None)
+            self._heard_up_to[process] = attempt
+            if process in opinions and opinions[process].attempt <= attempt:
+                del opinions[process]
+        while len(self._heard_up_to) > REMEMBERED:
+            del self._heard_up_to[next(iter(self._heard_up_to))]
+        self._infos.clear()
+        self._ready.clear()
+        self._strangers.clear()
+        self._proposal = None
 
     # Going back, saying again, losing patience
 
@@ -665,7 +703,8 @@ class MembershipRepair:
         proposal = self._proposal
         step.mark("repair-stalled")
         if self.phase is Phase.CONSENSUS or proposal is None:
-            self._agreement.gone |= self._agreement.dissenters(self._agreement.failed(arbitrate=True))
+            failed = self._agreement.failed(arbitrate=True)
+            self._agreement.gone |= self._agreement.dissenters(failed | self._agreement.refused(failed))
             self._since = step.now
             return
         infos = self._gathered()
@@ -736,11 +775,14 @@ class MembershipRepair:
 
     def _plan_merge(self, step: Step) -> None:
         """Merge with the strangers soon, with all of them at once, and not too often with the same."""
+        settings = self._context.settings
+        self._strangers = {one: at for one, at in self._strangers.items() if step.now - at < settings.suspicion}
         if not self._strangers or self.phase is not Phase.SETTLED:
             return
-        soon = step.now + self._context.settings.merge_delay
+        soon = step.now + settings.merge_delay
         due = min(self._reluctance.until(stranger, step.now) for stranger in self._strangers)
-        self._merge_at = max(due, soon) if self._merge_at is None else min(self._merge_at, max(due, soon))
+        if self._merge_at is None or self._merge_at > max(due, soon):
+            self._merge_at = max(due, soon)
         self._context.deadlines.advance("membership", self._merge_at)
 
     def _merge(self, step: Step) -> None:
@@ -759,10 +801,3 @@ class MembershipRepair:
         for stranger in sorted(willing):
             self._suspicion.watch(stranger, step.now)
         self._reconsider(step)
-
-
-def _rest(
-    opinion: Opinion,
-) -> tuple[tuple[ProcessId, ...], tuple[ProcessId, ...], tuple[ProcessId, ...], tuple[UpTo, ...], bool, int]:
-    """Everything of an opinion but whose view and which attempt it is."""
-    return opinion.procs, opinion.accused, opinion.failed, opinion.lacks, opinion.out, opinion.paused
