@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from unisono.engine import Address
-from unisono.identity import ProcessId
+from unisono.identity import ProcessId, ViewMark
 from unisono.intergroup.gathered import Total, receiver_mark
 
 LISTENER_LIMIT = 10_000
@@ -29,9 +29,9 @@ class Listener:
         "received",
         "sends",
         "sequence",
-        "since",
         "spoke",
         "timestamp",
+        "view",
     )
 
     def __init__(
@@ -40,13 +40,15 @@ class Listener:
         attempt: int,
         ordered: bool,
         sends: bool,
+        view: ViewMark,
         boundary: tuple[int, int],
         timestamp: int,
         now: int,
     ) -> None:
         sequence, number = boundary
         self.sends = sends
-        self.since = now
+        self.view = view
+        """The agreed view that it was in when it asked."""
         self.address = address
         self.attempt = attempt
         self.ordered = ordered

@@ -358,7 +358,8 @@ class Following:
     def _ask(self, step: Step, source: ProcessId, address: Address, attempt: int) -> None:
         settings, extension = self._context.settings, self._context.keys.contribution()
         ordered, sender = settings.service == "timestamp", settings.role == "sender"
-        self._context.tell(step, address, ActivationRequest(source, attempt, ordered, sender, extension))
+        mark = self._context.mark
+        self._context.tell(step, address, ActivationRequest(source, attempt, ordered, sender, mark, extension))
 
     def request_repairs(self, step: Step) -> None:
         """Ask everybody for what is missing and due (000 3.3): whoever holds it may repair it."""

@@ -282,7 +282,8 @@ class Speaking:
     def _admit(self, step: Step, receiver: ProcessId, address: Address, message: ActivationRequest) -> Listener:
         sequence, number = boundary = self.sending.boundary()
         timestamp = self._context.clock.last
-        listener = Listener(address, message.attempt, message.ordered, message.sender, boundary, timestamp, step.now)
+        sends, view = message.sender, message.view
+        listener = Listener(address, message.attempt, message.ordered, sends, view, boundary, timestamp, step.now)
         self.audience.admit(receiver, listener)
         step.record(
             MembershipRow(

@@ -93,7 +93,7 @@ class KeepAlive(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
 class ActivationRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A receiver asks a source for reliable delivery (000 4.7.1).
 
-    `ordered` if its order waits for the source; `sender` if it is a source itself.
+    `ordered` if its order waits for the source; `sender` if it is a source itself, in the agreed view `view`.
     """
 
     code: ClassVar[int] = 2
@@ -101,6 +101,7 @@ class ActivationRequest(Struct, frozen=True, array_like=True, forbid_unknown_fie
     attempt: Attempt
     ordered: bool
     sender: bool
+    view: ViewMark
     extension: Extension
 
 

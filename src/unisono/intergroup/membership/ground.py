@@ -90,9 +90,10 @@ class StreamGround:
         if self._following.ordered is not None:
             step.deliver(event)
 
-    def install(self, step: Step, message: NewView, origin: Origin | None, began: int) -> None:
+    def install(self, step: Step, message: NewView, origin: Origin | None) -> None:
         members = {seat.process for seat in message.seats}
         self._context.believes(step, message.view.start)
+        left = self._context.mark
         self._context.agreed = AgreedView.of(message)
         self._repairing.spared.clear()
         self._cuts.clear()
@@ -102,7 +103,7 @@ class StreamGround:
         self._context.held_back = False
         for source, _ in () if origin is None else origin.cut:
             listener = self._speaking.audience.get(source)
-            if source not in members and listener is not None and listener.since < began:
+            if source not in members and listener is not None and listener.view.start <= left.start:
                 row = MembershipRow(kind="SUSPECT", peer=source.name, peer_incarnation=source.incarnation)
                 row.reason = "not in the view"
                 step.record(row)

@@ -32,6 +32,7 @@ class Membership:
         "_context",
         "_following",
         "_ground",
+        "_marks",
         "_receiver",
         "_sending",
         "repair",
@@ -50,6 +51,8 @@ class Membership:
         self._receiver = ReceiverRepair(context, following)
         self._alone_until: int | None = None
         self._asked_at = 0
+        self._marks: dict[ProcessId, ViewMark] = {}
+        """The views in which members were heard that have gone ahead."""
 
     @property
     def _sends(self) -> bool:
@@ -93,7 +96,10 @@ class Membership:
             self._receiver.on_mark(step, source, address, mark)
             return
         view = self._context.agreed
-        if view is None or mark.start <= view.mark.start or self.repair.phase is Phase.COMMIT:
+        if view is None or mark.start <= view.mark.start:
+            return
+        self._marks[source] = mark
+        if self.repair.phase is Phase.COMMIT:
             return
         if view.seat(source) is not None and step.now - self._asked_at >= self._context.settings.keep_alive // 4:
             self._asked_at = step.now
@@ -153,8 +159,10 @@ class Membership:
             source, reason = self._following.lost.pop(0)
             if reason is ViewReason.RESTARTED:
                 self.on_restarted(step, source)
-            elif not self._context.shares_view(source):
+            elif not self._context.shares_view(source) or self.repair.has_left(source):
                 continue
+            elif self._sends and self._ahead(source):
+                self.repair.on_gone(step, source)
             else:
                 if reason is ViewReason.LEFT_BEHIND and ordered is not None:
                     step.deliver(LeftBehind(source))
@@ -162,6 +170,11 @@ class Membership:
                     self._receiver.on_lost(step, str(reason))
                 else:
                     self.repair.step_out(step, str(reason))
+
+    def _ahead(self, source: ProcessId) -> bool:
+        """Whether a member was heard in a later view."""
+        mark, view = self._marks.get(source), self._context.agreed
+        return mark is not None and view is not None and mark.start > view.mark.start
 
     def _begin_alone(self, step: Step) -> None:
         self.repair.begin(step, self._sending.last_sequence, self._sending.last_number + 1)

@@ -106,8 +106,8 @@ class Ground(Protocol):
         """Tell the application what happened to its view, if it sees agreed views."""
         ...
 
-    def install(self, step: Step, message: NewView, origin: Origin | None, began: int) -> None:
-        """Deliver what belongs before a view, and let it stand; the repair that led to it began at that time."""
+    def install(self, step: Step, message: NewView, origin: Origin | None) -> None:
+        """Deliver what belongs before a view, and let it stand. Who is not in it counts no longer."""
         ...
 
 
@@ -117,7 +117,6 @@ class MembershipRepair:
     __slots__ = (
         "_addresses",
         "_agreement",
-        "_began",
         "_caps",
         "_context",
         "_excluded_from",
@@ -173,7 +172,6 @@ class MembershipRepair:
         self._excluded_from: ViewId | None = None
         self._out = False
         self._paused = 0
-        self._began = 0
         self._since = 0
         """When this phase began, or when consensus last had news."""
         self._moved = 0
@@ -214,7 +212,6 @@ class MembershipRepair:
         origin = Origin(view, (process,), cut)
         alone = self.primary.alone(process)
         self._proposal = None
-        self._began = step.now
         others = tuple((source, ()) for source, _ in held)
         message = NewView(0, ViewId(start, process, self.attempt), (seat,), (origin,), others, alone, b"")
         self._install(step, message, origin)
@@ -357,7 +354,6 @@ class MembershipRepair:
         self._caps.clear()
         self._lacks = ()
         self._merge_at = None
-        self._began = step.now
         self._become(step, Phase.CONSENSUS)
         step.record(MembershipRow(kind="MRA"))
 
@@ -624,16 +620,16 @@ class MembershipRepair:
         if self._context.process in members:  # this process went back before the view came to stand
             self.on_gone(step, source)
             return
-        self.on_excluded(step, message.view)
+        if message.proposal and self._excluded_from != message.view:
+            self._excluded_from = message.view
+            step.mark("excluded")
+            self._ground.tell(step, Excluded(message.view))
         for process in members:
             self.on_gone(step, process)
 
-    def on_excluded(self, step: Step, view: ViewId) -> None:
-        """Others went on without this process; tell the application, once."""
-        if self._excluded_from != view:
-            self._excluded_from = view
-            step.mark("excluded")
-            self._ground.tell(step, Excluded(view))
+    def has_left(self, source: ProcessId) -> bool:
+        """Whether a member is known to be out of this process's view."""
+        return source in self._agreement.gone
 
     def _install(self, step: Step, message: NewView, origin: Origin | None) -> None:
         """The next view stands. What is left of this repair is forgotten, and who was left out is kept off a while."""
@@ -658,7 +654,7 @@ class MembershipRepair:
             if process != context.process:
                 self._suspicion.watch(process, step.now)
                 self._reluctance.on_joined(process, step.now)
-        self._ground.install(step, message, origin, self._began)
+        self._ground.install(step, message, origin)
         self._plan_merge(step)
 
     def _forget_repair(self, failed: tuple[ProcessId, ...]) -> None:
