@@ -215,7 +215,8 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
         Meta(
             ge=128 * KIB,
             le=4096 * MIB,
-            description="What a receiver keeps of one source that it cannot deliver yet.",
+            description="What a receiver keeps of one source that it cannot deliver yet; while the end of a view is "
+            "agreed, `window_bytes` more.",
             extra=_SIZE,
         ),
     ] = 8 * MIB

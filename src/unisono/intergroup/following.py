@@ -284,6 +284,16 @@ class Following:
             step.mark("gap-at-the-end")
             self._schedule_request(step, stream)
 
+    def make_room(self, source: ProcessId) -> None:
+        """Nothing of a source can be delivered before its messages are complete: all that it may have sent fits."""
+        stream, settings = self.streams.get(source), self._context.settings
+        if stream is not None:
+            stream.window.limit = settings.receive_buffer_bytes + settings.window_bytes
+
+    def take_room_back(self) -> None:
+        for stream in self.streams.values():
+            stream.window.limit = self._context.settings.receive_buffer_bytes
+
     def agree(self, step: Step, message: NewView, origin: Origin | None) -> None:
         """A view is agreed. Who is not in it is followed no longer, and may be again."""
         members = {seat.process for seat in message.seats}

@@ -33,7 +33,7 @@ def record_gauges(
         (
             "receive buffer bytes",
             max((stream.window.high_water for stream in streams), default=0),
-            settings.receive_buffer_bytes,
+            settings.receive_buffer_bytes + settings.window_bytes,
         ),
         ("reassembly bytes", max(assembled, scattered.high_water if scattered else 0), message_cap),
         ("held for repair bytes", repairing.take_high_water(), settings.window_bytes),

@@ -60,12 +60,14 @@ class StreamGround:
     def resume(self, step: Step) -> None:
         self._context.held_back = False
         self._repairing.spared.clear()
+        self._following.take_room_back()
         self._following.go_on(step)
 
     def recover(self, step: Step, origin: Origin, seats: tuple[Seat, ...]) -> None:
         for source, last in origin.cut:
             if source not in origin.entrants:
                 self._repairing.spared.add(source)
+            self._following.make_room(source)
             self._following.fetch(step, source, last)
 
     def lacking(self, origin: Origin, seats: tuple[Seat, ...]) -> tuple[UpTo, ...]:
@@ -98,6 +100,7 @@ class StreamGround:
         self._repairing.spared.clear()
         self._cuts.clear()
         self._following.agree(step, message, origin)
+        self._following.take_room_back()
         if self._following.ordered is None:
             step.record(MembershipRow(kind="AGREED", reason=str(message.view), sequence=len(members)))
         self._context.held_back = False

@@ -705,7 +705,12 @@ class MembershipRepair:
             return
         infos = self._gathered()
         if self.phase is Phase.RECOVERY and infos is not None:
-            self._lacks = self._ground.lacking(self._own_origin(), views.seats(proposal, infos))
+            origin = self._own_origin()
+            lacking = self._ground.lacking(origin, views.seats(proposal, infos))
+            self._lacks = tuple(point for point in lacking if point.source not in infos)
+            if not self._lacks:  # those who could repair it are there
+                self.step_out(step, "messages of its view did not come")
+                return
         elif self.phase is Phase.COMMIT:
             late = {process for process in proposal.processes if self._ready.get(process) != proposal.number}
             self._agreement.gone |= late if proposal.leader == self._context.process else {proposal.leader}
