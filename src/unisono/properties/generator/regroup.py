@@ -108,14 +108,15 @@ class Regrouping(Run):
         middle: dict[Member, int] = {}
         for source, start in view.starts.items():
             lowest = max(start, begins_above(member, source))
-            middle[source] = self.random.randint(lowest, max(lowest, view.end_of(source)))
+            highest = max(lowest, view.end_of(source))
+            middle[source] = self.random.randint(lowest, self.random.choice((lowest, highest)))
         along: list[Member] = []
         if member.role == "sender":
             middle[member] = max(member.lowest.get(member, 1), len(member.sent) + 1)
             along = [member]
         whole = not along and all(begins_above(member, source) <= start for source, start in view.starts.items())
         if whole and middle != view.starts:
-            whole = self.random.random() < 0.5
+            whole = self.random.random() < 0.3
         member.drop_sources()
         self.enter(member, view, None, along, None if whole else middle)
 
@@ -201,11 +202,22 @@ class Regrouping(Run):
         """Some senders of one group agree on a view: to merge, to go on without somebody, or just so."""
         views = self.agreed_views(self.random.choice(self.groups))
         if views:
-            chosen = self.random.sample(views, min(len(views), self.random.choice((1, 2, 2, 3))))
+            count = len(views) if self.random.random() < 0.5 else self.random.randint(1, len(views))
+            chosen = self.random.sample(views, count)
             participants = [member for view in chosen for member in view.present()]
-            if self.random.random() < 0.25 and len(participants) > 1:
+            if self.random.random() < 0.2 and len(participants) > 1:
                 participants = self.random.sample(participants, self.random.randint(1, len(participants) - 1))
             self.reform(participants)
+
+    def gather(self) -> None:
+        """Often those who begin together find each other at once."""
+        for group in self.groups:
+            participants = [member for view in self.agreed_views(group) for member in view.present()]
+            if participants and self.random.random() < 0.7:
+                self.reform(participants)
+                for member in [member for member in self.receivers() if member.group == group]:
+                    if self.random.random() < 0.7:
+                        self.follow(member)
 
     def agreed_views(self, group: str) -> list[AgreedView]:
         """The views that active senders of a group are in."""

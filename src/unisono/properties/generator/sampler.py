@@ -29,16 +29,33 @@ class Sampler(Regrouping):
     """The steps that a run may take next."""
 
     def send(self) -> None:
-        """A message leaves after protocol messages, in one to three fragments."""
         member = self.one([member for member in self.members() if member.role == "sender"])
         if member is not None:
-            life = member.life
-            life.clock = max(life.clock + 1, (self.truth + life.offset) // 1000 + SECOND)
-            member.sequence += self.random.randrange(3) + self.random.randint(1, 3)
-            size, body = self.random.randrange(2000), self.random.getrandbits(63)
-            message = Message(len(member.sent) + 1, member.sequence, life.clock, size, body)
-            member.sent.append(message)
-            self.note(SendRow, "SEND", member, agreed=member.agreed.word, **message._asdict())
+            self.send_from(member)
+
+    def send_from(self, member: Member) -> None:
+        """A message leaves after protocol messages, in one to three fragments."""
+        life = member.life
+        life.clock = max(life.clock + 1, (self.truth + life.offset) // 1000 + SECOND)
+        member.sequence += self.random.randrange(3) + self.random.randint(1, 3)
+        size, body = self.random.randrange(2000), self.random.getrandbits(63)
+        message = Message(len(member.sent) + 1, member.sequence, life.clock, size, body)
+        member.sent.append(message)
+        agreed = None if member.agreed is None else member.agreed.word
+        self.note(SendRow, "SEND", member, agreed=agreed, **message._asdict())
+
+    def lose_one(self) -> None:
+        """A sender drops out of its view right after it sent something, and the others go on without it."""
+        views = [view for group in self.groups for view in self.agreed_views(group)]
+        view = self.one([view for view in views if len(view.present()) > 1])
+        if view is not None:
+            lost = self.random.choice(view.present())
+            for _ in range(self.random.randint(1, 3)):
+                self.tick()
+                self.send_from(lost)
+            if self.random.random() < 0.3:
+                self.kill(lost.life)
+            self.reform([member for member in view.present() if member is not lost])
 
     def deliver_some(self) -> None:
         """A member delivers something that its service allows."""
@@ -230,9 +247,10 @@ class Sampler(Regrouping):
         (deliver_some, 16),
         (meet, 6),
         (part, 1),
-        (Regrouping.regroup, 4),
-        (Regrouping.follow_some, 2),
-        (Regrouping.fail_some, 0.2),
+        (Regrouping.regroup, 2.5),
+        (lose_one, 1.2),
+        (Regrouping.follow_some, 3),
+        (Regrouping.fail_some, 0.3),
         (reinstall, 1),
         (appear, 2),
         (crash, 0.6),
@@ -328,6 +346,7 @@ def good_trace(
     sampler = Sampler(random, names, groups)
     for name in names[: random.randint(2, len(names))]:
         sampler.begin(name)
+    sampler.gather()
     sampler.set_load(True)
     for _ in range(events):
         sampler.step()
