@@ -46,7 +46,7 @@ def test_a_long_valid_trace_raises_no_alarm() -> None:
 
 def test_valid_traces_hold_what_the_properties_speak_of() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(200):
+    for seed in range(400):
         rows = sampled(seed)
         seen.update(row.kind for row in rows)
         seen.update(f"{row.kind} {row.service}" for row in rows)

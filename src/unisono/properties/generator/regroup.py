@@ -105,6 +105,7 @@ class Regrouping(Run):
 
     def enter_middle(self, member: Member, view: AgreedView) -> None:
         """A member comes into a view that is there already, at points that it has not passed."""
+        self.hear()
         middle: dict[Member, int] = {}
         for source, start in view.starts.items():
             lowest = max(start, begins_above(member, source))
