@@ -8,7 +8,7 @@ from unisono.properties.generator.agreement import AgreedView, Passage
 from unisono.properties.generator.order import begins_above
 from unisono.properties.generator.run import Run
 from unisono.trace import schema
-from unisono.trace.schema import MembershipRow, Reason, RepairRow, Start, ViewRow
+from unisono.trace.schema import MembershipRow, Reason, RepairRow, ViewRow
 
 if TYPE_CHECKING:
     from random import Random
@@ -95,7 +95,7 @@ class Regrouping(Run):
             leader_sequence=view.sequence,
             previous=previous,
             role=member.role,
-            start=view.points if middle is None else [_point(source, number) for source, number in middle.items()],
+            start=view.points if middle is None else [source.start_at(number) for source, number in middle.items()],
             transitional=[schema.Member(one.life.name, one.life.incarnation) for one in along],
             merged=view.merged,
             whole=middle is None,
@@ -144,14 +144,14 @@ class Regrouping(Run):
             before.passages.append(passage)
             before.ends.update({member: len(member.sent) + 1 for member in passage.along})
         for member in self.random.sample(participants, len(participants)):
-            before = member.agreed
-            assert before is not None, "a sender is always in some view"
+            left = member.agreed
+            assert left is not None, "a sender is always in some view"
             member.agreed = view
             if len(participants) > 1 and not self.settled and self.random.random() < 0.02:
                 self.kill(member.life)
             elif member.service == "RTO":
-                passages[before].seen = True
-                self.enter(member, view, before.word, passages[before].along, None, *_reasons(before, view))
+                passages[left].seen = True
+                self.enter(member, view, left.word, passages[left].along, None, *_reasons(left, view))
         for before in ways:
             for member in before.present():
                 if member.service == "RTO" and self.random.random() < 0.3:
@@ -310,10 +310,6 @@ class Regrouping(Run):
         member.left = True
         for source in member.due:
             source.counted.discard(member)
-
-
-def _point(source: Member, number: int) -> Start:
-    return source.start_at(number)
 
 
 def _reasons(before: AgreedView, view: AgreedView) -> list[Reason]:
