@@ -8,37 +8,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unisono.properties.generator.order import ready
-from unisono.properties.generator.population import Member, Message
-from unisono.properties.generator.run import LATE_PACE, NAMES, SECOND, Run
+from unisono.properties.generator.population import Member
+from unisono.properties.generator.regroup import Regrouping
+from unisono.properties.generator.run import LATE_PACE, NAMES, SECOND
+from unisono.properties.generator.settling import Settling
 from unisono.properties.promises import CLOCK_HELD
 from unisono.trace.schema import (
     AnyRow,
-    FaultRow,
     GaugeRow,
     MembershipRow,
     Reason,
     RepairRow,
-    SendRow,
 )
 
 if TYPE_CHECKING:
     from random import Random
 
 
-class Sampler(Run):
+class Sampler(Settling):
     """The steps that a run may take next."""
 
     def send(self) -> None:
-        """A message leaves after protocol messages, in one to three fragments."""
-        member = self.one(self.members())
+        member = self.one([member for member in self.members() if member.role == "sender"])
         if member is not None:
-            life = member.life
-            life.clock = max(life.clock + 1, (self.truth + life.offset) // 1000 + SECOND)
-            member.sequence += self.random.randrange(3) + self.random.randint(1, 3)
-            size, body = self.random.randrange(2000), self.random.getrandbits(63)
-            message = Message(len(member.sent) + 1, member.sequence, life.clock, size, body)
-            member.sent.append(message)
-            self.note(SendRow, "SEND", member, **message._asdict())
+            self.send_from(member)
+
+    def lose_one(self) -> None:
+        """A sender drops out of its view right after it sent something, and the others go on without it."""
+        views = [view for group in self.groups for view in self.agreed_views(group)]
+        view = self.one([view for view in views if len(view.present()) > 1])
+        if view is not None:
+            lost = self.random.choice(view.present())
+            for _ in range(self.random.randint(1, 3)):
+                self.tick()
+                self.send_from(lost)
+            if self.random.random() < 0.3:
+                self.kill(lost.life)
+            self.reform([member for member in view.present() if member is not lost])
 
     def deliver_some(self) -> None:
         """A member delivers something that its service allows."""
@@ -56,11 +62,11 @@ class Sampler(Run):
             self.deliver(member, source, source.sent[number - 1])
 
     def meet(self) -> None:
-        """An ordered member takes a source into its view."""
+        """A member with a view of its own takes a source into it."""
         pairs = [
             (member, source)
             for member in self.members()
-            if member.ordered
+            if member.service == "RSO"
             for source in self.sources(member)
             if source.active and source not in member.due
         ]
@@ -70,8 +76,9 @@ class Sampler(Run):
             self.activate(member, source, self.activation_point(member, source))
 
     def part(self) -> None:
-        """A source drops out of a view."""
-        pair = self.one([(member, source) for member in self.members() for source in member.due])
+        """A source drops out of a view of somebody else's own."""
+        own = [member for member in self.members() if member.service == "RSO"]
+        pair = self.one([(member, source) for member in own for source in member.due if source is not member])
         if pair is not None:
             member, source = pair
             kind = self.random.choice(("LEFT_BEHIND", "UNAVAILABLE"))
@@ -101,23 +108,22 @@ class Sampler(Run):
         service = self.choose_service()
         if member is None or member.service == service:
             return
+        if service == "RTO" and member.role == "receiver" and not self.may_follow(member):
+            return
+        if member.service == "RSO" and service == "RTO" and member in member.due:
+            self.deliver_up_to(member, member)
         stays = member.ordered
         member.change(service)
-        if member.ordered and stays:
+        if service == "RTO":
+            view = member.agreed or self.one(self.may_follow(member))
+            member.view = None
+            self.enter_middle(member, view)
+        elif member.ordered and stays:
             self.install(member)
         elif member.ordered:
             self.begin_alone(member)
         else:
             self.note(GaugeRow, "GAUGE", member, name="window_bytes", value=0)
-
-    def release(self, source: Member) -> None:
-        """A source forgets what all that count have."""
-        have = [receiver.due[source] for receiver in source.counted if source in receiver.due]
-        stable = min([source.sequence, *(source.start_at(number).sequence - 1 for number in have)])
-        if stable > source.released:
-            own = {"source": source.life.name, "source_incarnation": source.life.incarnation}
-            self.note(RepairRow, "GC", source, first=source.released + 1, last=stable, **own)
-            source.released = stable
 
     def release_some(self) -> None:
         source = self.one(self.members())
@@ -125,7 +131,7 @@ class Sampler(Run):
             self.release(source)
 
     def reinstall(self) -> None:
-        member = self.one([member for member in self.members() if member.ordered])
+        member = self.one([member for member in self.members() if member.service == "RSO"])
         if member is not None:
             self.install(member)
 
@@ -137,16 +143,12 @@ class Sampler(Run):
     def crash(self) -> None:
         life = self.one([life for life in self.lives.values() if life.alive])
         if life is not None:
-            self.write(MembershipRow, "CRASH", life)
-            life.alive = False
+            self.kill(life)
 
     def leave(self) -> None:
         member = self.one(self.members())
         if member is not None:
-            self.note(MembershipRow, "LEAVE", member)
-            member.left = True
-            for source in member.due:
-                source.counted.discard(member)
+            self.leave_group(member)
 
     def rejoin(self) -> None:
         """A member that left comes back in the same life: most of those that have it in their view see it leave."""
@@ -154,10 +156,10 @@ class Sampler(Run):
         source = self.one([member for life in lives for member in life.members if member.left])
         if source is not None:
             for member in self.members():
-                if source in member.due and self.random.random() < 0.7:
+                if member.service == "RSO" and source in member.due and self.random.random() < 0.7:
                     self.part_after_the_last(member, source)
             same = self.random.random() < 0.5
-            across = source.life.across if self.random.random() < 0.8 else None
+            across = source.life.across if source.role == "sender" and self.random.random() < 0.8 else None
             source.come_back(*((source.service, source.wants) if same else self.choose_part(across)), across)
             source.counted = set()
             self.join(source)
@@ -168,9 +170,6 @@ class Sampler(Run):
         del member.due[source]
         source.counted.discard(member)
         self.install(member, Reason(source.life.name, source.life.incarnation, "left"))
-
-    def fault(self, edge: str, name: str, members: list[str]) -> None:
-        self.write(FaultRow, "FAULT", self.outside, fault=name, edge=edge, members=members)
 
     def disturb(self) -> None:
         """A partition begins or ends, or a loss that takes nobody away."""
@@ -202,7 +201,7 @@ class Sampler(Run):
         """A receiver asks for what it lacks, somebody repairs it."""
         members = [member for member in self.members() if member.due]
         pairs = [(member, source) for member in members for source in member.due]
-        lacking = [pair for pair in pairs if pair[0].due[pair[1]] <= len(pair[1].sent) and pair[0] is not pair[1]]
+        lacking = [pair for pair in pairs if pair[0].due[pair[1]] < pair[0].end_of(pair[1]) and pair[0] is not pair[1]]
         pair = self.one(lacking)
         if pair is not None:
             member, source = pair
@@ -223,19 +222,19 @@ class Sampler(Run):
         if not self.load and self.random.random() < 0.7:
             self.set_load(True)
 
-    def set_load(self, active: bool) -> None:
-        self.load = active
-        self.fault("begin" if active else "end", "load", [])
-
     STEPS = (
         (send, 10),
         (deliver_some, 16),
         (meet, 6),
-        (part, 1),
+        (part, 2),
+        (Regrouping.regroup, 2.5),
+        (lose_one, 1.2),
+        (Regrouping.follow_some, 3),
+        (Regrouping.fail_some, 0.4),
         (reinstall, 1),
         (appear, 2),
         (crash, 0.6),
-        (leave, 0.9),
+        (leave, 1.2),
         (rejoin, 3),
         (disturb, 1),
         (measure, 1.8),
@@ -243,34 +242,13 @@ class Sampler(Run):
         (repair, 3),
         (release_some, 3),
         (leave_behind, 0.4),
-        (change_service, 1.2),
+        (change_service, 2),
         (pause, 0.6),
     )
 
     def step(self) -> None:
         self.advance(self.pace)
         self.random.choices([step for step, _ in self.STEPS], [weight for _, weight in self.STEPS])[0](self)
-
-    def settle(self) -> None:
-        """Faults end, most of them; then everybody that lives gets all that it is promised."""
-        while self.faults and self.random.random() < 0.9:
-            self.fault("end", "partition", self.faults.pop())
-        healed = self.random.random() < 0.85
-        if healed:
-            self.fault("begin", "heal", [])
-        cut_off = {name for fault in self.faults for name in fault}
-        for member in [member for member in self.members() if member.ordered]:
-            for source in self.sources(member):
-                excused = not healed or {member.life.name, source.life.name} & cut_off
-                missing = source.active and source.sent and source not in member.due
-                if missing and member.wants_source(source) and (not excused or self.random.random() < 0.5):
-                    self.activate(member, source, self.activation_point(member, source))
-            for source in [source for source in member.due if source.life.alive]:
-                self.deliver_up_to(member, source)
-        for source in self.members():
-            self.release(source)
-        if self.truth - self.quiet_since < 4 * SECOND and self.random.random() < 0.8:
-            self.truth += 2 * SECOND + self.random.randrange(SECOND)
 
     def end(self) -> None:
         """The last moments, of which liveness asks nothing, and END at all that live."""
@@ -300,6 +278,7 @@ def good_trace(
     sampler = Sampler(random, names, groups)
     for name in names[: random.randint(2, len(names))]:
         sampler.begin(name)
+    sampler.gather()
     sampler.set_load(True)
     for _ in range(events):
         sampler.step()
