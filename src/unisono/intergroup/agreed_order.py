@@ -302,7 +302,7 @@ class ByTimestamp(BySource):
             view.members,
             view.start,
             tuple(reasons),
-            transitional=tuple(process for process in together if process in known and process in view.members),
+            transitional=tuple(process for process in together if process in view.members),
             merged=tuple(origin.view for origin in message.origins),
             suspects=tuple(message.suspects),
             role=self._context.settings.role,
