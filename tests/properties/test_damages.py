@@ -18,7 +18,7 @@ from unisono.trace.schema import AnyRow
 
 SEEDS = 320
 LEAST_APPLIED = 10
-ENOUGH = 40
+ENOUGH = 20
 
 
 @cache
