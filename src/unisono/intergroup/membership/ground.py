@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unisono.events import DroppedOut, Excluded
-from unisono.identity import ProcessId, ViewId
+from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
 from unisono.intergroup.membership.repair import Standpoint
@@ -105,13 +105,17 @@ class StreamGround:
             step.record(MembershipRow(kind="AGREED", reason=str(message.view), sequence=len(members)))
         self._context.held_back = False
         for source, _ in () if origin is None else origin.cut:
-            listener = self._speaking.audience.get(source)
-            if source not in members and listener is not None and listener.view.start <= left.start:
-                row = MembershipRow(kind="SUSPECT", peer=source.name, peer_incarnation=source.incarnation)
-                row.reason = "not in the view"
-                step.record(row)
-                self._speaking.drop(step, source)
+            if source not in members:
+                self._release(step, source, left)
         self._speaking.keep_alive(step)
+
+    def _release(self, step: Step, source: ProcessId, left: ViewMark) -> None:
+        """Who is no longer in the view and received in it counts no longer, unless it has asked anew since."""
+        listener = self._speaking.audience.get(source)
+        if listener is not None and listener.ordered and listener.view.start <= left.start:
+            peer, reason = source, "not in the view"
+            step.record(MembershipRow(kind="SUSPECT", peer=peer.name, peer_incarnation=peer.incarnation, reason=reason))
+            self._speaking.drop(step, source)
 
     def _held(self, seat: Seat, view: AgreedView) -> int:
         stream = self._following.streams.get(seat.process)
