@@ -328,12 +328,10 @@ class ByTimestamp(BySource):
         self._entering = None
         whole = tuple(start) == view.start
         self._present(step, view, start)
-        before = self._delivery.view
         reasons = tuple((process, ViewReason.JOINED) for process in view.members)
-        previous = None if before is None else before.id
         event = View(
             view.id,
-            previous,
+            None,
             view.members,
             tuple(start),
             reasons,

@@ -138,6 +138,8 @@ class Membership:
         self._look_after_streams(step)
         if self.repair.repairing:
             self.repair.on_progress(step)
+        if self._follows_views:
+            self._receiver.on_progress(step)
         if self._alone_until is not None:
             view = self._context.agreed
             if step.now >= self._alone_until or (view is not None and len(view.seats) > 1):
