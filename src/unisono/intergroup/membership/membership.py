@@ -171,7 +171,7 @@ class Membership:
                 if self._follows_views:
                     self._receiver.on_lost(step, str(reason))
                 else:
-                    self.repair.step_out(step, str(reason))
+                    self.repair.step_out(step, reason)
 
     def _ahead(self, source: ProcessId) -> bool:
         """Whether a member was heard in a later view."""
