@@ -100,13 +100,14 @@ class ByTimestamp(BySource):
         elif stream.in_view:
             self._refresh(stream)
             self._pump(step)
+        elif stream.ending is not None:
+            if all(over is not stream for over, _ in self.over):
+                self.over.append((stream, stream.ending))
         elif self._entering is not None:
             self._advance_entry(step)
         elif self._drops(stream):
             while stream.next_message() is not None:
                 pass
-            if stream.ending is not None and all(over is not stream for over, _ in self.over):
-                self.over.append((stream, stream.ending))
 
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
         if self._context.wants(self._context.process.name):
