@@ -18,6 +18,9 @@ MESSAGE = ("run", "group", *SOURCE, "number")
 VIOLATION = ("run", "property", "group", "process", "incarnation", "position", "message", "text")
 """What every audit returns: a violation, and the run it is in."""
 
+AGREED = "O4"
+"""The services with agreed views are those that promise this."""
+
 
 def moment(truth: str = "truth", at: str = "at") -> Column:
     """When a row was written: the global time where it is known, else the local clock."""
@@ -35,6 +38,16 @@ def held(property_id: str, role: Role | None = None) -> Column:
     if not exempt:
         return F.lit(True)
     return F.col("service").isNull() | ~F.col("service").isin(exempt)
+
+
+def stays_transitional() -> Column:
+    """Whether the spell of a row's source goes on into its view: into an agreed one, if the source came along."""
+    together = F.exists(
+        "transitional",
+        lambda member: (member["process"] == F.col("source")) & (member["incarnation"] == F.col("source_incarnation")),
+    )
+    itself = (F.col("source") == F.col("process")) & (F.col("source_incarnation") == F.col("incarnation"))
+    return ~held(AGREED) | F.col("transitional").isNull() | itself | together
 
 
 def process_name(name: str = "process", incarnation: str = "incarnation") -> Column:

@@ -13,8 +13,9 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
+from unisono.pipeline.audits.agreed import FRESH, agreed_views, stays
 from unisono.pipeline.audits.keyed import keyed
-from unisono.pipeline.columns import MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, held
+from unisono.pipeline.columns import AGREED, MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, held, stays_transitional
 from unisono.pipeline.tables import Tables
 
 CONTENT = ("sequence", "size", "body", "timestamp")
@@ -51,14 +52,29 @@ class Projections:
     @cached_property
     def suspects(self) -> DataFrame:
         """The messages of which some delivery may differ from the SEND."""
-        return self.keep(suspects(self.tables.deliver, sends(self.tables.send)))
+        return self.keep(suspects(self.tables.deliver, self.sends))
+
+    @cached_property
+    def sends(self) -> DataFrame:
+        """The first SEND of every message."""
+        return self.keep(sends(self.tables.send))
+
+    @cached_property
+    def agreed(self) -> DataFrame:
+        """Every installed view that is agreed, with what its process installed before and after it."""
+        return self.keep(agreed_views(self.tables))
+
+    @cached_property
+    def stays(self) -> DataFrame:
+        """What each process delivered in each agreed view, as a fingerprint."""
+        return self.keep(stays(self.tables.deliver))
 
 
 def timeline(tables: Tables) -> DataFrame:
     """Sends, deliveries and the start points of views (BEGIN), each with the view that was installed before it.
 
-    `view_position` is its place: of a delivery, where it is of the same stretch; of a start point, where spells go on
-    from it; null once the member joined anew. `named` and `installed` are the view that the row names and that view,
+    `view_position` is its place: of a delivery, where it is of the same stretch; of a start point, where the spell of
+    its source goes on from it; null once the member joined anew, of a start point also once it started afresh. `named` and `installed` are the view that the row names and that view,
     where they are not the same (M3). `known_sent` and `known_heard` are the highest timestamps that its process sent
     and delivered before, in any group (O3).
     """
@@ -67,19 +83,26 @@ def timeline(tables: Tables) -> DataFrame:
     own = [F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation")]
     sent = tables.send.where("kind = 'SEND'").select(*common, *own, "number", "timestamp")
     delivered = tables.deliver.where("kind = 'DELIVER'").select(*common, *SOURCE, "number", "timestamp")
-    joins = tables.membership.where("kind = 'JOIN'").select(*common, *nobody)
+    turns = tables.membership.where("kind in ('JOIN', 'SELF_FAIL', 'BOOTSTRAP')").select(*common, *nobody)
     views = tables.view.where("kind = 'VIEW'")
-    begins = views.withColumn("kind", F.lit("BEGIN")).select(
-        *common, F.lit(None).alias("timestamp"), F.inline(F.transform("start", _start_point))
+    begins = (
+        views.withColumn("kind", F.lit("BEGIN"))
+        .select(*common, "transitional", F.lit(None).alias("timestamp"), F.inline(F.transform("start", _start_point)))
+        .withColumn("stays", stays_transitional())
+        .drop("transitional")
     )
-    rows = sent.unionByName(delivered).unionByName(joins).unionByName(views.select(*common, *nobody))
+    rows = sent.unionByName(delivered).unionByName(turns).unionByName(views.select(*common, *nobody))
+    rows = rows.withColumn("stays", F.lit(True))
     # The kind settles that the start points of a view come before it, so that they see the view before.
     before = Window.partitionBy(*MEMBER).orderBy("position", "kind").rowsBetween(Window.unboundedPreceding, -1)
     view = F.struct("view", "position", "stretch", held("O2").alias("reliable"))
     installed = F.last(F.when(F.col("kind") == "VIEW", view), ignorenulls=True).over(before)
     joined = F.last(F.when(F.col("kind") == "JOIN", F.col("position")), ignorenulls=True).over(before)
+    started = F.last(F.when(F.expr(FRESH), F.col("position")), ignorenulls=True).over(before)
     later = F.col("stretch") - installed["stretch"]
-    goes_on = F.when(F.col("kind") == "BEGIN", later.isin(0, 1) & installed["reliable"]).otherwise(later == 0)
+    goes_back = started.isNull() | (started < installed["position"])
+    spell_goes_on = later.isin(0, 1) & installed["reliable"] & F.col("stays") & goes_back
+    goes_on = F.when(F.col("kind") == "BEGIN", spell_goes_on).otherwise(later == 0)
     since = F.when((joined.isNull() | (joined < installed["position"])) & goes_on, installed["position"])
     at_process = Window.partitionBy(*PROCESS).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
 
@@ -153,18 +176,23 @@ def _start_point(start: Column) -> Column:
 
 def sends(send: DataFrame) -> DataFrame:
     """The first SEND of every message, by the position at its source."""
-    first = F.min(F.struct("position", *CONTENT, "truth", "at", "host")).alias("first")
+    parts = ("position", *CONTENT, "truth", "at", "host", "stretch", "service", "agreed")
+    first = F.min(F.struct(*parts)).alias("first")
     return (
         send.where("kind = 'SEND'")
         .select("*", F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation"))
         .groupBy(*MESSAGE)
         .agg(first)
-        .select(*MESSAGE, *(F.col(f"first.{part}").alias(f"sent_{part}") for part in (*CONTENT, "truth", "at", "host")))
+        .select(*MESSAGE, *(F.col(f"first.{part}").alias(f"sent_{part}") for part in parts))
     )
 
 
 def suspects(deliver: DataFrame, sends: DataFrame) -> DataFrame:
-    """Delivered messages without a SEND, or with a delivery that differs from it or came before it."""
+    """Delivered messages without a SEND, or with a delivery that differs from it or came before it.
+
+    So too where they came in two agreed views, or in another than they were sent in.
+    """
+    view = F.when(held(AGREED, "receiver"), F.coalesce("view", F.lit("")))
     bounds = [
         bound(part).alias(f"{name}_{part}") for part in CONTENT for name, bound in (("least", F.min), ("most", F.max))
     ]
@@ -175,6 +203,8 @@ def suspects(deliver: DataFrame, sends: DataFrame) -> DataFrame:
         .agg(
             *bounds,
             F.min("truth").alias("first_truth"),
+            F.min(view).alias("least_view"),
+            F.max(view).alias("most_view"),
         )
     )
     differs = F.col("sent_sequence").isNull()
@@ -182,8 +212,16 @@ def suspects(deliver: DataFrame, sends: DataFrame) -> DataFrame:
         sent = F.col(f"sent_{part}")
         differs |= (F.col(f"least_{part}") != sent) | (F.col(f"most_{part}") != sent)
     early = F.col("first_truth") < F.col("sent_truth")
+    told = F.coalesce("sent_agreed", F.lit("none"))
+    elsewhere = (F.col("least_view") != told) | (F.col("most_view") != told)
     return (
         delivered.join(sends, list(MESSAGE), "left")
-        .where(differs | early)
-        .select(*MESSAGE, *(f"sent_{part}" for part in (*CONTENT, "truth")))
+        .where(differs | early | elsewhere)
+        .select(
+            *MESSAGE,
+            *(f"sent_{part}" for part in (*CONTENT, "truth", "agreed")),
+            elsewhere.alias("elsewhere"),
+            (F.col("least_view") != F.col("most_view")).alias("in_two_views"),
+            (F.col("least_timestamp") != F.col("most_timestamp")).alias("with_two_timestamps"),
+        )
     )
