@@ -18,7 +18,7 @@ MESSAGE = ("run", "group", *SOURCE, "number")
 VIOLATION = ("run", "property", "group", "process", "incarnation", "position", "message", "text")
 """What every audit returns: a violation, and the run it is in."""
 
-AGREED = "O4"
+AGREED = "M2"
 """The services with agreed views are those that promise this."""
 
 

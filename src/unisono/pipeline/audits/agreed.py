@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.columns import AGREED, MEMBER, SOURCE, held
+from unisono.pipeline.columns import AGREED, MEMBER, SOURCE, held, moment
 from unisono.pipeline.tables import Tables
 
 GROUP = ("run", "group")
@@ -46,6 +46,7 @@ def agreed_views(tables: Tables) -> DataFrame:
             "primary",
             "since",
             "last_fresh",
+            moment().alias("moment"),
             identifier.alias("identifier"),
             F.array_sort("start").alias("start"),
             F.array_sort("merged").alias("merged"),

@@ -170,8 +170,7 @@ def _next_of_odd(trace: Projections, lines: DataFrame, views: DataFrame, deliver
     got = delivered.join(F.broadcast(places), [*STREAM, "view_position"]).select(*_LINE, "number")
     asked = lines.join(places.select(*_LINE, "view").distinct(), list(_LINE))
     return (
-        trace.sends
-        .select(*_SENDER, F.col("sent_agreed").alias("view"), "number", "sent_timestamp")
+        trace.sends.select(*_SENDER, F.col("sent_agreed").alias("view"), "number", "sent_timestamp")
         .join(F.broadcast(asked), [*_SENDER, "view"])
         .where("number >= first")
         .join(got, [*_LINE, "number"], "left_anti")

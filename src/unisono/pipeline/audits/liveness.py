@@ -110,9 +110,7 @@ def views_since_join(tables: Tables) -> DataFrame:
     """The views of each member since its last JOIN, with what stands between them and the views before."""
     joins = tables.membership.where("kind = 'JOIN'").groupBy(*MEMBER).agg(F.max("position").alias("join_position"))
     return (
-        with_turns(tables)
-        .join(joins, list(MEMBER), "left")
-        .where("join_position is null or position > join_position")
+        with_turns(tables).join(joins, list(MEMBER), "left").where("join_position is null or position > join_position")
     )
 
 
@@ -156,7 +154,9 @@ def last_spells(tables: Tables) -> DataFrame:
             (F.col("ordinal") + F.col("broken")).alias("ordinal"),
             F.max("broken").over(within).alias("breaks"),
         )
-        .select(*MEMBER, "start", "service", "transitional", "ordinal", (F.col("views") + F.col("breaks")).alias("views"))
+        .select(
+            *MEMBER, "start", "service", "transitional", "ordinal", (F.col("views") + F.col("breaks")).alias("views")
+        )
     )
     in_views = views.select("*", F.explode("start").alias("begin")).select(
         *MEMBER,
@@ -234,7 +234,7 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
     gone = cut_off(tables.fault)
     found = (
         pairs.where("joined is not null")
-        .where(_wants(F.col("wants"), F.col("source")))
+        .where(wants_source(F.col("wants"), F.col("source")))
         .join(known, ["run", "group", *SOURCE])
         .where("greatest(joined, entered, source_joined, first_sent) <= last_due")
         .join(healed, "run", "left_semi")
@@ -268,7 +268,7 @@ def _sends(tables: Tables) -> DataFrame:
     )
 
 
-def _wants(wants: Column, name: Column) -> Column:
+def wants_source(wants: Column, name: Column) -> Column:
     """Whether a JOIN asked for this source: for all, or for a list with its name."""
     names = F.transform(F.split(wants, ","), F.trim)
     return wants.isNotNull() & (wants != "once") & ((wants == "all") | F.array_contains(names, name))

@@ -1,6 +1,6 @@
 """Agreed views: who is in them (M1), how they follow each other (M2, M7, M9), and that all see the same (M4, M5).
 
-What is delivered in them is in `synchrony`, what must come to pass at the end in `closing`; all are named here.
+What is delivered in them is in `synchrony` and `own`, what must hold at the end in `precision`; all are named here.
 """
 
 from __future__ import annotations
@@ -9,12 +9,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.agreed import GROUP, STEP, VIEW
-from unisono.pipeline.audits.closing import (
-    membership_precision,
-    self_delivery,
-    self_delivery_liveness,
-    termination,
-)
+from unisono.pipeline.audits.own import self_delivery, self_delivery_liveness
+from unisono.pipeline.audits.precision import membership_precision, termination
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.audits.synchrony import (
     agreed_forward_set,
@@ -42,6 +38,7 @@ __all__ = [
     "virtual_synchrony",
     "weak_total_order",
 ]
+
 
 def self_inclusion(trace: Projections) -> DataFrame:
     """M1."""

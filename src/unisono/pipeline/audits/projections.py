@@ -13,6 +13,7 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
+from unisono.pipeline.audits.activity import later_stretches, standing, stretches
 from unisono.pipeline.audits.agreed import FRESH, agreed_views, stays
 from unisono.pipeline.audits.keyed import keyed
 from unisono.pipeline.columns import AGREED, MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, held, stays_transitional
@@ -69,14 +70,29 @@ class Projections:
         """What each process delivered in each agreed view, as a fingerprint."""
         return self.keep(stays(self.tables.deliver))
 
+    @cached_property
+    def stretches(self) -> DataFrame:
+        """Every stretch of every member, by the rows that tell of one."""
+        return self.keep(stretches(self.tables))
+
+    @cached_property
+    def later_stretches(self) -> DataFrame:
+        """Where the stretches of a member that come after each one end."""
+        return self.keep(later_stretches(self.stretches))
+
+    @cached_property
+    def standing(self) -> DataFrame:
+        """Every member that reached an END, as it was there."""
+        return self.keep(standing(self.tables, self.stretches))
+
 
 def timeline(tables: Tables) -> DataFrame:
     """Sends, deliveries and the start points of views (BEGIN), each with the view that was installed before it.
 
     `view_position` is its place: of a delivery, where it is of the same stretch; of a start point, where the spell of
-    its source goes on from it; null once the member joined anew, of a start point also once it started afresh. `named` and `installed` are the view that the row names and that view,
-    where they are not the same (M3). `known_sent` and `known_heard` are the highest timestamps that its process sent
-    and delivered before, in any group (O3).
+    its source goes on from it; null once the member joined anew, and of a start point once it started afresh. `named`
+    and `installed` are the view that the row names and that view, where they are not the same (M3). `known_sent` and
+    `known_heard` are the highest timestamps that its process sent and delivered before, in any group (O3).
     """
     common = (*MEMBER, "position", "kind", "service", "stretch", "view")
     nobody = [F.lit(None).alias(name) for name in (*SOURCE, "number", "timestamp")]

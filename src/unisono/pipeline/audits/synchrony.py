@@ -40,7 +40,10 @@ def sending_view(trace: Projections) -> DataFrame:
 
 def same_view(trace: Projections) -> DataFrame:
     """D4."""
-    nobody = [F.lit("").alias("process"), *(F.lit(0).cast("bigint").alias(name) for name in ("incarnation", "position"))]
+    nobody = [
+        F.lit("").alias("process"),
+        *(F.lit(0).cast("bigint").alias(name) for name in ("incarnation", "position")),
+    ]
     found = trace.suspects.where("in_two_views").select(*MESSAGE, *nobody)
     return violations("D4", found, F.lit("delivered in more than one view"), message_name())
 
@@ -58,7 +61,7 @@ def _of_suspects(trace: Projections, condition: str) -> DataFrame:
 
 
 def virtual_synchrony(trace: Projections) -> DataFrame:
-    """D5: the set of everybody against that of the first who had the whole view; message by message where it may differ.
+    """D5: all against the first who had the whole view, by fingerprint, and message by message where it may differ.
 
     Of one that came into the middle of the view, and of the first, only what is after its start points counts.
     """
@@ -76,9 +79,9 @@ def virtual_synchrony(trace: Projections) -> DataFrame:
     delivered = in_agreed_views(trace.tables.deliver).withColumnRenamed("view", "previous")
     mine = delivered.join(F.broadcast(judged), list(_IN_PREVIOUS)).select(*_JUDGED, F.lit(True).alias("mine"))
     models = judged.select("*", *_of_first()).drop("process", "incarnation", "stretch")
-    theirs = delivered.withColumnsRenamed({name: f"first_{name}" for name in ("process", "incarnation", "stretch")}).join(
-        F.broadcast(models), [*GROUP, "previous", "first_process", "first_incarnation", "first_stretch"]
-    )
+    theirs = delivered.withColumnsRenamed(
+        {name: f"first_{name}" for name in ("process", "incarnation", "stretch")}
+    ).join(F.broadcast(models), [*GROUP, "previous", "first_process", "first_incarnation", "first_stretch"])
     found = (
         mine.unionByName(theirs.select(*_JUDGED, F.lit(False).alias("mine")))
         .where(
@@ -154,7 +157,9 @@ def agreed_forward_set(trace: Projections) -> DataFrame:
     cuts = trace.keep(_cuts(trace))
     line = (*_IN_PREVIOUS, *SOURCE)
     asked = cuts.select(*_SENDER, "previous", "bound").distinct()
-    sent = trace.sends.select(*MESSAGE, F.col("sent_agreed").alias("previous"), F.col("sent_sequence").alias("sequence"))
+    sent = trace.sends.select(
+        *MESSAGE, F.col("sent_agreed").alias("previous"), F.col("sent_sequence").alias("sequence")
+    )
     due = [part.alias(f"due_{name}") for part, name in zip(fingerprint("number"), FINGERPRINT, strict=True)]
     expected = (
         sent.join(F.broadcast(asked), [*_SENDER, "previous"])

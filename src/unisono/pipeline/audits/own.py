@@ -1,0 +1,106 @@
+"""Self delivery: a sender hears its own messages before its next view (D6), and before its end (D6, L3)."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
+
+from unisono.pipeline.audits.activity import ends, told_by
+from unisono.pipeline.audits.agreed import FRESH, GROUP
+from unisono.pipeline.audits.liveness import wants_source
+from unisono.pipeline.audits.projections import Projections
+from unisono.pipeline.columns import AGREED, MEMBER, PROCESS, SOURCE, held, message_name, moment, violations
+from unisono.properties.promises import SETTLING_NANOSECONDS
+
+
+def self_delivery(trace: Projections) -> DataFrame:
+    """D6: before the next agreed view of the stretch, else before the end."""
+    sent = _own_sends(trace, "D6")
+    in_view = "next_view is not null and next_turn > next_view and coalesce(first_delivery >= next_view, true)"
+    found = sent.where(f"({in_view}) or ({_OWED} and first_delivery is null)")
+    text = F.when(F.col("next_view").isNull(), F.lit("before its end")).otherwise(F.lit("before its next view"))
+    return violations("D6", found, F.concat(F.lit("its own sender did not deliver it "), text), message_name())
+
+
+def self_delivery_liveness(trace: Projections) -> DataFrame:
+    """L3."""
+    found = _own_sends(trace, "L3").where(f"{_OWED} and first_delivery is null")
+    return violations("L3", found, F.lit("its own sender never delivered it"), message_name())
+
+
+_NEVER = 1 << 62
+_OWED = f"next_view is null and next_turn = {_NEVER} and owed"
+"""Whether a message is judged at the end of its sender's life."""
+
+
+def _own_sends(trace: Projections, property_id: str) -> DataFrame:
+    """First SENDs that their sender must hear itself, with what comes after them at it and when it heard them.
+
+    `next_view` is the position of the next agreed view of the stretch, `next_turn` that of the next LEAVE or fresh
+    start; `owed` says that its END is late enough, with no other stretch before it.
+    """
+    tables = trace.tables
+    sent = (
+        trace.sends.select(
+            *GROUP,
+            *SOURCE,
+            F.col("source").alias("process"),
+            F.col("source_incarnation").alias("incarnation"),
+            "number",
+            *(F.col(f"sent_{name}").alias(name) for name in ("position", "stretch", "service", "truth", "at", "host")),
+        )
+        .where(held(property_id))
+        .select(
+            *MEMBER,
+            *SOURCE,
+            "number",
+            "position",
+            "stretch",
+            moment().alias("moment"),
+            told_by().alias("clock"),
+            held(AGREED).alias("agreed"),
+            F.lit("SEND").alias("kind"),
+        )
+    )
+    moves = tables.membership.where(f"kind in ('JOIN', 'LEAVE') or {FRESH}").select(
+        *MEMBER, "position", "stretch", "kind", F.struct("reason").alias("wants")
+    )
+    views = trace.agreed.select(*MEMBER, "position", "stretch", F.lit("VIEW").alias("kind"))
+    member_rows = Window.partitionBy(*MEMBER).orderBy("position")
+    stretch_rows = Window.partitionBy(*MEMBER, "stretch").orderBy("position")
+    after, before = (1, Window.unboundedFollowing), (Window.unboundedPreceding, -1)
+
+    def position_of(condition: str) -> Column:
+        return F.when(F.expr(condition), F.col("position"))
+
+    wants = F.last(F.when(F.col("kind") == "JOIN", F.col("wants")), ignorenulls=True)
+    placed = (
+        sent.unionByName(moves, allowMissingColumns=True)
+        .unionByName(views, allowMissingColumns=True)
+        .repartition(*MEMBER)
+        .select(
+            "*",
+            F.min(position_of("kind = 'VIEW'")).over(stretch_rows.rowsBetween(*after)).alias("view_after"),
+            F.min(position_of("kind not in ('SEND', 'VIEW', 'JOIN')"))
+            .over(member_rows.rowsBetween(*after))
+            .alias("turn_after"),
+            wants.over(member_rows.rowsBetween(*before))["reason"].alias("asked"),
+        )
+        .where("kind = 'SEND'")
+        .where(F.col("agreed") | wants_source(F.col("asked"), F.col("process")))
+        .select("*", F.expr("case when agreed then view_after end").alias("next_view"))
+        .withColumn("next_turn", F.coalesce("turn_after", F.lit(_NEVER)))
+    )
+    heard = (
+        tables.deliver.where("kind = 'DELIVER' and source = process and source_incarnation = incarnation")
+        .groupBy(*MEMBER, "stretch", "number")
+        .agg(F.min("position").alias("first_delivery"))
+    )
+    settled = F.expr("clock = end_clock") & (F.col("moment") <= F.col("ended") - SETTLING_NANOSECONDS)
+    unchanged = F.expr("coalesce(later_position < position, true)")
+    return (
+        placed.join(heard, [*MEMBER, "stretch", "number"], "left")
+        .join(F.broadcast(ends(tables)), list(PROCESS), "left")
+        .join(F.broadcast(trace.later_stretches), [*MEMBER, "stretch"], "left")
+        .select("*", (F.coalesce(settled, F.lit(False)) & unchanged).alias("owed"))
+    )
