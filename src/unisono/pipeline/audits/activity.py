@@ -38,7 +38,7 @@ def stretches(tables: Tables) -> DataFrame:
 
 def later_stretches(stretches: DataFrame) -> DataFrame:
     """For every stretch of a member the last position of any later one."""
-    later = Window.partitionBy(*MEMBER).orderBy("stretch").rowsBetween(1, Window.unboundedFollowing)
+    later = Window.partitionBy(*MEMBER).orderBy(F.desc("stretch")).rowsBetween(Window.unboundedPreceding, -1)
     return stretches.select(*MEMBER, "stretch", F.max("last_position").over(later).alias("later_position"))
 
 

@@ -14,26 +14,30 @@ from unisono.properties.promises import SETTLING_NANOSECONDS
 
 
 def self_delivery(trace: Projections) -> DataFrame:
-    """D6: before the next agreed view of the stretch, else before the end."""
-    sent = _own_sends(trace, "D6")
-    in_view = "next_view is not null and next_turn > next_view and coalesce(first_delivery >= next_view, true)"
-    found = sent.where(f"({in_view}) or ({_OWED} and first_delivery is null)")
+    """D6."""
     text = F.when(F.col("next_view").isNull(), F.lit("before its end")).otherwise(F.lit("before its next view"))
+    found = _unheard(trace).where(held("D6"))
     return violations("D6", found, F.concat(F.lit("its own sender did not deliver it "), text), message_name())
 
 
 def self_delivery_liveness(trace: Projections) -> DataFrame:
     """L3."""
-    found = _own_sends(trace, "L3").where(f"{_OWED} and first_delivery is null")
+    found = _unheard(trace).where(held("L3")).where("next_view is null")
     return violations("L3", found, F.lit("its own sender never delivered it"), message_name())
 
 
-_NEVER = 1 << 62
-_OWED = f"next_view is null and next_turn = {_NEVER} and owed"
-"""Whether a message is judged at the end of its sender's life."""
+def _unheard(trace: Projections) -> DataFrame:
+    """What a sender did not deliver before the next agreed view of the stretch, or before its end where there is none.
+
+    It is not asked for where the sender left or started afresh before that.
+    """
+    before_view = "next_view is not null and coalesce(next_turn > next_view, true)"
+    before_end = "next_view is null and next_turn is null and owed"
+    late = "coalesce(first_delivery >= next_view, first_delivery is null)"
+    return trace.shared("unheard", lambda: _own_sends(trace).where(f"(({before_view}) or ({before_end})) and {late}"))
 
 
-def _own_sends(trace: Projections, property_id: str) -> DataFrame:
+def _own_sends(trace: Projections) -> DataFrame:
     """First SENDs that their sender must hear itself, with what comes after them at it and when it heard them.
 
     `next_view` is the position of the next agreed view of the stretch, `next_turn` that of the next LEAVE or fresh
@@ -49,13 +53,14 @@ def _own_sends(trace: Projections, property_id: str) -> DataFrame:
             "number",
             *(F.col(f"sent_{name}").alias(name) for name in ("position", "stretch", "service", "truth", "at", "host")),
         )
-        .where(held(property_id))
+        .where(held("D6") | held("L3"))
         .select(
             *MEMBER,
             *SOURCE,
             "number",
             "position",
             "stretch",
+            "service",
             moment().alias("moment"),
             told_by().alias("clock"),
             held(AGREED).alias("agreed"),
@@ -66,9 +71,10 @@ def _own_sends(trace: Projections, property_id: str) -> DataFrame:
         *MEMBER, "position", "stretch", "kind", F.struct("reason").alias("wants")
     )
     views = trace.agreed.select(*MEMBER, "position", "stretch", F.lit("VIEW").alias("kind"))
-    member_rows = Window.partitionBy(*MEMBER).orderBy("position")
-    stretch_rows = Window.partitionBy(*MEMBER, "stretch").orderBy("position")
-    after, before = (1, Window.unboundedFollowing), (Window.unboundedPreceding, -1)
+    # Backwards, since a frame that ends with the last row is computed anew for every row.
+    earlier = Window.partitionBy(*MEMBER).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
+    backwards = Window.partitionBy(*MEMBER).orderBy(F.desc("position")).rowsBetween(Window.unboundedPreceding, -1)
+    in_stretch = Window.partitionBy(*MEMBER, "stretch").orderBy(F.desc("position"))
 
     def position_of(condition: str) -> Column:
         return F.when(F.expr(condition), F.col("position"))
@@ -80,16 +86,15 @@ def _own_sends(trace: Projections, property_id: str) -> DataFrame:
         .repartition(*MEMBER)
         .select(
             "*",
-            F.min(position_of("kind = 'VIEW'")).over(stretch_rows.rowsBetween(*after)).alias("view_after"),
-            F.min(position_of("kind not in ('SEND', 'VIEW', 'JOIN')"))
-            .over(member_rows.rowsBetween(*after))
-            .alias("turn_after"),
-            wants.over(member_rows.rowsBetween(*before))["reason"].alias("asked"),
+            F.min(position_of("kind = 'VIEW'"))
+            .over(in_stretch.rowsBetween(Window.unboundedPreceding, -1))
+            .alias("view_after"),
+            F.min(position_of("kind not in ('SEND', 'VIEW', 'JOIN')")).over(backwards).alias("next_turn"),
+            wants.over(earlier)["reason"].alias("asked"),
         )
         .where("kind = 'SEND'")
         .where(F.col("agreed") | wants_source(F.col("asked"), F.col("process")))
         .select("*", F.expr("case when agreed then view_after end").alias("next_view"))
-        .withColumn("next_turn", F.coalesce("turn_after", F.lit(_NEVER)))
     )
     heard = (
         tables.deliver.where("kind = 'DELIVER' and source = process and source_incarnation = incarnation")

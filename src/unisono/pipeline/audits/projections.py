@@ -7,6 +7,7 @@ Where there is timestamp order, its deliveries are sorted once more for what sta
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from pyspark import StorageLevel
@@ -29,16 +30,24 @@ class Projections:
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self._kept: list[DataFrame] = []
+        self._shared: dict[str, DataFrame] = {}
 
     def close(self) -> None:
         for table in self._kept:
             table.unpersist()
         self._kept.clear()
+        self._shared.clear()
 
     def keep(self, table: DataFrame) -> DataFrame:
         """Compute a table once, at its first use, and have it until the end."""
         self._kept.append(table)
         return table.persist(StorageLevel.MEMORY_AND_DISK)
+
+    def shared(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """A table that a few audits read, made by the first of them."""
+        if name not in self._shared:
+            self._shared[name] = self.keep(make())
+        return self._shared[name]
 
     @cached_property
     def streams(self) -> DataFrame:
