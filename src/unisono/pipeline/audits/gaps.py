@@ -70,8 +70,9 @@ def in_views(tables: Tables, property_id: str) -> DataFrame:
             F.row_number().over(stretch.orderBy("position")).alias("ordinal"),
             F.count(F.lit(1)).over(stretch).alias("views"),
             "transitional",
-            F.explode("start").alias("begin"),
+            "start",
         )
+        .select("*", F.explode("start").alias("begin"))
         .select(
             *MEMBER,
             "service",
