@@ -14,10 +14,13 @@ PROTOCOL = "intergroup"
 """The protocol of every trace so far."""
 
 SETTLING_NANOSECONDS = 2_000_000_000
-"""L2 and L4 ask nothing of what began later than this before the end."""
+"""L2, L3, L4 and D6 ask nothing of what began later than this before the end."""
 
 STALL_LIMIT_NANOSECONDS = 10_000_000_000
 """L6 allows this long without progress, and L4 counts who left longer ago than this as gone."""
+
+PRECISION_NANOSECONDS = 10_000_000_000
+"""L1 and L5 judge the end of a run this long after the last fault, and ask nothing of what began later."""
 
 LEAST_LOSSES = 50
 """L8 judges a group where so many losses, or more, were asked for; so too for ranges that were repaired."""
@@ -41,6 +44,8 @@ class Promise(Struct, frozen=True):
 _EVERYBODY = frozenset({"L6", "L7"})
 _SENDER = _EVERYBODY | {"O3", "O8", "L4", "L8"}
 _RELIABLE = _EVERYBODY | {"D1", "D2", "D8", "M3", "O1", "O2", "O8", "L2"}
+_AGREED = frozenset({"M2", "M4", "M5", "M7", "L1"})
+"""What everybody gets who has agreed views."""
 
 PROMISES: dict[tuple[str, str, Role], Promise] = {
     ("intergroup", "UU", "receiver"): Promise(
@@ -75,17 +80,21 @@ PROMISES: dict[tuple[str, str, Role], Promise] = {
         "not from a source's first message; nothing orders two sources.",
     ),
     ("intergroup", "RSO", "sender"): Promise(
-        _SENDER | {"M3"},
-        "A message need not be delivered in the view that it was sent in.",
+        _SENDER | {"M3", "D6", "L3"},
+        "A message need not be delivered in the view that it was sent in; its sender hears it only if it asked for "
+        "its own messages, and not before any view, only before the end.",
     ),
     ("intergroup", "RTO", "receiver"): Promise(
-        _RELIABLE | {"O3", "O4", "O6", "O7"},
+        _RELIABLE | _AGREED | {"O3", "O4", "O5", "O6", "O7", "D3", "D4", "D5", "D9", "M9", "L5"},
         "Order holds within a stretch; whoever comes into the middle of a view has nothing from before its start "
-        "points; of a source that drops out of the view, what comes after the cut is lost.",
+        "points, and gets the same as the others only from there on; of a source that does not come along into the "
+        "next view, what comes after the cut is lost; parts of a group that cannot reach each other have views of "
+        "their own.",
     ),
     ("intergroup", "RTO", "sender"): Promise(
-        _SENDER | {"M3"},
-        "A message need not be delivered in the view that it was sent in.",
+        _SENDER | _AGREED | {"M1", "M3", "D6", "L3"},
+        "A message is delivered only to those who are in the view that it was sent in; whoever crashes, leaves or "
+        "starts anew may not hear its own last messages.",
     ),
     ("intergroup", "ALF", "receiver"): Promise(
         _EVERYBODY | {"D1", "D2"},

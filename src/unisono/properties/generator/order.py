@@ -40,7 +40,7 @@ def next_in_order(member: Member) -> tuple[Member, Member, int] | None:
         (source.key(source.sent[number - 1]), other, source, number)
         for other in _together(member)
         for source, number in other.due.items()
-        if number <= len(source.sent)
+        if number < other.end_of(source)
     ]
     if not pending:
         return None
@@ -76,11 +76,13 @@ def _may_pass(member: Member, key: Key) -> bool:
     """Whether no source can have anything below the key that is not delivered, now or later."""
     for other in _together(member):
         for source, number in other.due.items():
-            if number <= len(source.sent):
+            if number < other.end_of(source):
                 if source.key(source.sent[number - 1]) < key:
                     return False
             elif (
-                source.life.alive
+                other.cut is None
+                and source.active
+                and source.agreed is other.installed
                 and source.life.clock < key[0]
                 and (source.life is not member.life or member.life.clock_held)
             ):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from unisono.trace.schema import Start
+
+if TYPE_CHECKING:
+    from unisono.properties.generator.agreement import AgreedView
 
 Key = tuple[int, str, int]
 
@@ -51,15 +54,22 @@ class Member:
 
     `due` maps the sources of its view to the number that comes next, `lowest` every source to the lowest number that
     it has not passed yet under a reliable service, `loose` to what it got in an unreliable stretch. `counted` are the
-    receivers that it waits for before it releases anything beyond `released`.
+    receivers that it waits for before it releases anything beyond `released`. A sender is in a view that all senders
+    agree on, `agreed`, whatever its service; `installed` is the one that it has under reliable timestamp order, `cut`
+    how much of it is still delivered when its end is known, and `strange` says whether it ever had another service.
     """
 
-    def __init__(self, life: Life, group: str, service: str, wants: str) -> None:
+    def __init__(self, life: Life, group: str, role: str, service: str, wants: str) -> None:
         self.life = life
         self.group = group
+        self.role = role
         self.service = service
         self.wants = wants
-        self.across = life.across
+        self.across = life.across if role == "sender" else None
+        self.agreed: AgreedView | None = None
+        self.installed: AgreedView | None = None
+        self.cut: dict[Member, int] | None = None
+        self.strange = service != "RTO"
         self.left = False
         self.stretch = 1
         self.sent: list[Message] = []
@@ -104,14 +114,30 @@ class Member:
             order.highest = None
         return order
 
+    def serve(self, service: str) -> None:
+        """Another service, and no agreed view under it yet."""
+        self.service = service
+        self.strange = self.strange or service != "RTO"
+        self.installed = self.cut = None
+
+    def drop_sources(self) -> None:
+        """No source is in the view any more."""
+        for source in self.due:
+            source.counted.discard(self)
+        self.due = {}
+
+    def end_of(self, source: Member) -> int:
+        """The first number of a source of the view that may not be delivered in it, as things are now."""
+        if self.installed is None:
+            return len(source.sent) + 1
+        return self.installed.end_of(source) if self.cut is None else self.cut[source]
+
     def change(self, service: str) -> None:
         """Another stretch: from one reliable service to another the sources stay, otherwise all begins anew."""
         if not self.ordered or service not in RELIABLE:
-            for source in self.due:
-                source.counted.discard(self)
-            self.due = {}
+            self.drop_sources()
             self.view = None
-        self.service = service
+        self.serve(service)
         self.stretch += 1
         self.index = 0
         self.highest = None
@@ -122,7 +148,7 @@ class Member:
 
         The farewell took a sequence, and the return leaves one out.
         """
-        self.service = service
+        self.serve(service)
         self.wants = wants
         self.across = across
         self.left = False

@@ -9,6 +9,7 @@ from unisono.properties.generator.population import TIMED, Life, Member, Message
 from unisono.trace.schema import (
     AnyRow,
     DeliverRow,
+    FaultRow,
     MembershipRow,
     Reason,
     ViewRow,
@@ -41,6 +42,7 @@ class Run:
         self.everybody: list[Member] = []
         self.faults: list[list[str]] = []
         self.load = False
+        self.only_service = "RTO" if random.random() < 0.35 else None
 
     def write(self, family: Any, kind: str, life: Life, group: str = "", **columns: Any) -> None:
         """Append one row of a life, now."""
@@ -77,11 +79,20 @@ class Run:
     def advance(self, pace: int) -> None:
         """Let time pass, with some progress in it where progress is due."""
         if self.progress_due() and self.truth - self.quiet_since > QUIET_LIMIT:
-            members = [member for member in self.members() if member.ordered] or self.members()
-            self.install(self.random.choice(members))
+            self.make_progress()
         self.truth += self.random.randrange(pace)
         if not self.progress_due():
             self.quiet_since = self.truth
+
+    def make_progress(self) -> None:
+        """Somebody installs a view of its own; where nobody can, the load stops."""
+        members = [member for member in self.members() if member.service != "RTO"]
+        reliable = [member for member in members if member.ordered]
+        member = self.one(reliable or members)
+        if member is None:
+            self.set_load(False)
+        else:
+            self.install(member)
 
     def progress_due(self) -> bool:
         cut_off = {name for fault in self.faults for name in fault}
@@ -109,7 +120,8 @@ class Run:
         self.write(MembershipRow, "START", life)
         fewest = 1 if across is None else len(self.groups)
         for group in self.random.sample(self.groups, self.random.randint(fewest, len(self.groups))):
-            member = Member(life, group, *self.choose_part(across))
+            role = "sender" if self.random.random() < 0.75 else "receiver"
+            member = Member(life, group, role, *self.choose_part(across if role == "sender" else None))
             life.members.append(member)
             self.everybody.append(member)
             self.join(member)
@@ -121,12 +133,14 @@ class Run:
         return service, self.random.choices(("all", "once", some), (6, 1, 2))[0]
 
     def choose_service(self) -> str:
+        if self.only_service is not None:
+            return self.only_service
         return self.random.choices(list(SERVICES), list(SERVICES.values()))[0]
 
     def join(self, member: Member) -> None:
         """A member enters the group."""
-        self.note(MembershipRow, "JOIN", member, reason=member.wants, across=member.across)
-        if member.ordered:
+        self.note(MembershipRow, "JOIN", member, reason=member.wants, across=member.across, role=member.role)
+        if member.service == "RSO":
             self.begin_alone(member)
 
     def begin_alone(self, member: Member) -> None:
@@ -141,8 +155,6 @@ class Run:
         member.views += 1
         member.index = 0
         member.view = f"{self.truth}/{life.name}~{life.incarnation:x}/{member.views}"
-        if member.service in TIMED:
-            member.enter_order()
         self.note(
             ViewRow,
             "VIEW",
@@ -152,23 +164,25 @@ class Run:
             leader_incarnation=life.incarnation,
             leader_sequence=member.views,
             previous=previous,
-            role="sender" if member.sent else "receiver",
+            role="receiver",
             start=[source.start_at(number) for source, number in member.due.items()],
             reasons=list(reasons),
         )
 
     def activate(self, member: Member, source: Member, number: int) -> None:
-        """A spell begins: the source grants a start point and enters the view."""
+        """A spell begins under reliable source order: the source grants a start point and enters the view."""
+        self.grant(member, source, number)
+        self.install(member, Reason(source.life.name, source.life.incarnation, "activated"))
+
+    def grant(self, member: Member, source: Member, number: int) -> None:
+        """A source is asked for its messages, and lets the member have them from a number on."""
         peer = {"peer": source.life.name, "peer_incarnation": source.life.incarnation}
         start = source.start_at(number)
         self.note(MembershipRow, "ACTIVATE", member, **peer)
         asker = {"peer": member.life.name, "peer_incarnation": member.life.incarnation}
         self.note(MembershipRow, "GRANT", source, sequence=start.sequence, number=number, **asker)
         source.counted.add(member)
-        if member.service in TIMED and member.passed is not None:
-            source.life.clock = max(source.life.clock, member.passed[0])
         member.due[source] = number
-        self.install(member, Reason(source.life.name, source.life.incarnation, "activated"))
 
     def activation_point(self, member: Member, source: Member) -> int:
         """Where a spell may begin: after all that was delivered before, up to what comes next."""
@@ -201,14 +215,22 @@ class Run:
     def deliver_up_to(self, member: Member, source: Member) -> None:
         """The member gets all that a source of its view sent, in order with what else must come before."""
         self.hear()
-        while member.due[source] <= len(source.sent):
-            self.advance(1 + self.pace // 20)
+        while member.due[source] < member.end_of(source):
+            if member.service != "RTO":
+                self.advance(1 + self.pace // 20)
             if member.service == "RTO":
                 following = next_in_order(member)
                 assert following is not None, "nothing is below what everybody heard of"
                 self.deliver_next(*following[:2])
             else:
                 self.deliver_next(member, source)
+
+    def set_load(self, active: bool) -> None:
+        self.load = active
+        self.fault("begin" if active else "end", "load", [])
+
+    def fault(self, edge: str, name: str, members: list[str]) -> None:
+        self.write(FaultRow, "FAULT", self.outside, fault=name, edge=edge, members=members)
 
     def sources(self, member: Member) -> list[Member]:
         """The members of the current lives in a member's group, itself included."""

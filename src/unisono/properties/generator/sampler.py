@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from unisono.properties.generator.order import ready
 from unisono.properties.generator.population import Member, Message
-from unisono.properties.generator.run import LATE_PACE, NAMES, SECOND, Run
-from unisono.properties.promises import CLOCK_HELD
+from unisono.properties.generator.regroup import Regrouping
+from unisono.properties.generator.run import LATE_PACE, NAMES, SECOND
+from unisono.properties.promises import CLOCK_HELD, PRECISION_NANOSECONDS
 from unisono.trace.schema import (
     AnyRow,
-    FaultRow,
     GaugeRow,
     MembershipRow,
     Reason,
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from random import Random
 
 
-class Sampler(Run):
+class Sampler(Regrouping):
     """The steps that a run may take next."""
 
     def send(self) -> None:
         """A message leaves after protocol messages, in one to three fragments."""
-        member = self.one(self.members())
+        member = self.one([member for member in self.members() if member.role == "sender"])
         if member is not None:
             life = member.life
             life.clock = max(life.clock + 1, (self.truth + life.offset) // 1000 + SECOND)
@@ -38,7 +38,7 @@ class Sampler(Run):
             size, body = self.random.randrange(2000), self.random.getrandbits(63)
             message = Message(len(member.sent) + 1, member.sequence, life.clock, size, body)
             member.sent.append(message)
-            self.note(SendRow, "SEND", member, **message._asdict())
+            self.note(SendRow, "SEND", member, agreed=member.agreed.word, **message._asdict())
 
     def deliver_some(self) -> None:
         """A member delivers something that its service allows."""
@@ -56,11 +56,11 @@ class Sampler(Run):
             self.deliver(member, source, source.sent[number - 1])
 
     def meet(self) -> None:
-        """An ordered member takes a source into its view."""
+        """A member with a view of its own takes a source into it."""
         pairs = [
             (member, source)
             for member in self.members()
-            if member.ordered
+            if member.service == "RSO"
             for source in self.sources(member)
             if source.active and source not in member.due
         ]
@@ -70,8 +70,9 @@ class Sampler(Run):
             self.activate(member, source, self.activation_point(member, source))
 
     def part(self) -> None:
-        """A source drops out of a view."""
-        pair = self.one([(member, source) for member in self.members() for source in member.due])
+        """A source drops out of a view of somebody else's own."""
+        own = [member for member in self.members() if member.service == "RSO"]
+        pair = self.one([(member, source) for member in own for source in member.due if source is not member])
         if pair is not None:
             member, source = pair
             kind = self.random.choice(("LEFT_BEHIND", "UNAVAILABLE"))
@@ -101,9 +102,17 @@ class Sampler(Run):
         service = self.choose_service()
         if member is None or member.service == service:
             return
+        if service == "RTO" and member.role == "receiver" and not self.may_follow(member.group):
+            return
+        if member.service == "RSO" and service == "RTO" and member in member.due:
+            self.deliver_up_to(member, member)
         stays = member.ordered
         member.change(service)
-        if member.ordered and stays:
+        if service == "RTO":
+            view = member.agreed or self.one(self.may_follow(member.group))
+            member.view = None
+            self.enter_middle(member, view)
+        elif member.ordered and stays:
             self.install(member)
         elif member.ordered:
             self.begin_alone(member)
@@ -125,7 +134,7 @@ class Sampler(Run):
             self.release(source)
 
     def reinstall(self) -> None:
-        member = self.one([member for member in self.members() if member.ordered])
+        member = self.one([member for member in self.members() if member.service == "RSO"])
         if member is not None:
             self.install(member)
 
@@ -137,16 +146,12 @@ class Sampler(Run):
     def crash(self) -> None:
         life = self.one([life for life in self.lives.values() if life.alive])
         if life is not None:
-            self.write(MembershipRow, "CRASH", life)
-            life.alive = False
+            self.kill(life)
 
     def leave(self) -> None:
         member = self.one(self.members())
         if member is not None:
-            self.note(MembershipRow, "LEAVE", member)
-            member.left = True
-            for source in member.due:
-                source.counted.discard(member)
+            self.leave_group(member)
 
     def rejoin(self) -> None:
         """A member that left comes back in the same life: most of those that have it in their view see it leave."""
@@ -154,10 +159,10 @@ class Sampler(Run):
         source = self.one([member for life in lives for member in life.members if member.left])
         if source is not None:
             for member in self.members():
-                if source in member.due and self.random.random() < 0.7:
+                if member.service == "RSO" and source in member.due and self.random.random() < 0.7:
                     self.part_after_the_last(member, source)
             same = self.random.random() < 0.5
-            across = source.life.across if self.random.random() < 0.8 else None
+            across = source.life.across if source.role == "sender" and self.random.random() < 0.8 else None
             source.come_back(*((source.service, source.wants) if same else self.choose_part(across)), across)
             source.counted = set()
             self.join(source)
@@ -168,9 +173,6 @@ class Sampler(Run):
         del member.due[source]
         source.counted.discard(member)
         self.install(member, Reason(source.life.name, source.life.incarnation, "left"))
-
-    def fault(self, edge: str, name: str, members: list[str]) -> None:
-        self.write(FaultRow, "FAULT", self.outside, fault=name, edge=edge, members=members)
 
     def disturb(self) -> None:
         """A partition begins or ends, or a loss that takes nobody away."""
@@ -202,7 +204,7 @@ class Sampler(Run):
         """A receiver asks for what it lacks, somebody repairs it."""
         members = [member for member in self.members() if member.due]
         pairs = [(member, source) for member in members for source in member.due]
-        lacking = [pair for pair in pairs if pair[0].due[pair[1]] <= len(pair[1].sent) and pair[0] is not pair[1]]
+        lacking = [pair for pair in pairs if pair[0].due[pair[1]] < pair[0].end_of(pair[1]) and pair[0] is not pair[1]]
         pair = self.one(lacking)
         if pair is not None:
             member, source = pair
@@ -223,15 +225,14 @@ class Sampler(Run):
         if not self.load and self.random.random() < 0.7:
             self.set_load(True)
 
-    def set_load(self, active: bool) -> None:
-        self.load = active
-        self.fault("begin" if active else "end", "load", [])
-
     STEPS = (
         (send, 10),
         (deliver_some, 16),
         (meet, 6),
         (part, 1),
+        (Regrouping.regroup, 4),
+        (Regrouping.follow_some, 2),
+        (Regrouping.fail_some, 0.2),
         (reinstall, 1),
         (appear, 2),
         (crash, 0.6),
@@ -259,8 +260,14 @@ class Sampler(Run):
         if healed:
             self.fault("begin", "heal", [])
         cut_off = {name for fault in self.faults for name in fault}
+        self.settled = True
+        for group in self.groups:
+            self.settle_views(group, cut_off, healed)
+        for _ in range(self.random.randrange(6)):
+            self.tick()
+            self.send()
         for member in [member for member in self.members() if member.ordered]:
-            for source in self.sources(member):
+            for source in self.sources(member) if member.service == "RSO" else ():
                 excused = not healed or {member.life.name, source.life.name} & cut_off
                 missing = source.active and source.sent and source not in member.due
                 if missing and member.wants_source(source) and (not excused or self.random.random() < 0.5):
@@ -269,8 +276,29 @@ class Sampler(Run):
                 self.deliver_up_to(member, source)
         for source in self.members():
             self.release(source)
-        if self.truth - self.quiet_since < 4 * SECOND and self.random.random() < 0.8:
+        if healed and self.random.random() < 0.5:
+            if self.load:
+                self.set_load(False)
+            self.truth += PRECISION_NANOSECONDS + self.random.randrange(2 * SECOND)
+            self.quiet_since = self.truth
+        elif self.truth - self.quiet_since < 4 * SECOND and self.random.random() < 0.8:
             self.truth += 2 * SECOND + self.random.randrange(SECOND)
+
+    def settle_views(self, group: str, cut_off: set[str], healed: bool) -> None:
+        """Senders that can reach each other get into one view, all others into views without those who went on."""
+        senders = [member for view in self.agreed_views(group) for member in view.present()]
+        reachable = [member for member in senders if member.life.name not in cut_off]
+        last = reachable[0].agreed if healed and reachable else None
+        if last is not None and (set(last.members) != set(reachable) or not last.is_current()):
+            self.reform(reachable)
+            last = reachable[0].agreed
+        while True:
+            stale = [view for view in self.agreed_views(group) if not view.is_current()]
+            if not stale:
+                break
+            self.reform(stale[0].present())
+        for member in [member for member in self.receivers() if member.group == group]:
+            self.catch_up(member, last if member.life.name not in cut_off else None)
 
     def end(self) -> None:
         """The last moments, of which liveness asks nothing, and END at all that live."""

@@ -12,6 +12,7 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors import intervals
+from unisono.properties.monitors.agreed import FRESH, going_on
 from unisono.properties.monitors.monitor import Handler, Key, Member, Monitor, Source
 from unisono.properties.promises import PROTOCOL, exempt_services
 from unisono.properties.violation import message_name
@@ -23,12 +24,17 @@ assert _EXEMPT == _O4_EXEMPT, "both are promised by the same services"
 
 
 class Span(Struct):
-    """One view of a member, or several: for each source its start and what was delivered of it, as runs."""
+    """One view of a member, or several: for each source its start and what was delivered of it, as runs.
+
+    `going` are the sources that go on from the view before, None where all do; `words` names the views.
+    """
 
     member: Member
     position: int
     stretch: int
     starts: dict[Source, int]
+    words: list[str | None]
+    going: set[Source] | None = None
     delivered: dict[Source, list[int]] = field(default_factory=dict)
     highest: Key | None = None
     gone: set[Source] = field(default_factory=set)
@@ -44,8 +50,13 @@ class Span(Struct):
         if self.highest is None or key > self.highest:
             self.highest = key
 
+    def goes_on(self, source: Source) -> bool:
+        """Whether what is heard of a source goes on in this view."""
+        return source in self.starts and (self.going is None or source in self.going)
+
     def join(self, source: Source, view: Span) -> None:
         """Add what was delivered in one more view."""
+        self.words.extend(view.words)
         runs, more = self.delivered.setdefault(source, []), view.delivered.get(source, [])
         for first, end in zip(more[::2], more[1::2], strict=True):
             if not runs or runs[-1] < first:
@@ -60,22 +71,37 @@ class Span(Struct):
 
 
 class Gaps(Monitor):
-    """What both have in common: the view of each member, what is over, and the timestamps of everything sent."""
+    """What both have in common: the view of each member, what is over, and what was sent when in which view."""
 
     sent: dict[Member, dict[int, int]] = field(default_factory=dict)
+    agreed: dict[Member, dict[str | None, list[int]]] = field(default_factory=dict)
     current: dict[Member, Span | None] = field(default_factory=dict)
     outside: set[Member] = field(default_factory=set)
+    restarted: set[Member] = field(default_factory=set)
     closed: list[Span] = field(default_factory=list)
 
     def handlers(self) -> dict[str, Handler]:
-        return {"SEND": self.on_send, "DELIVER": self.on_deliver, "VIEW": self.on_view, "JOIN": self.on_join}
+        anew = dict.fromkeys(FRESH, self.on_fresh)
+        return {"SEND": self.on_send, "DELIVER": self.on_deliver, "VIEW": self.on_view, "JOIN": self.on_join, **anew}
 
     def on_send(self, row: SendRow) -> None:
         source = (row.group, row.process, row.incarnation)
         sent = self.sent.get(source)
         if sent is None:
             sent = self.sent[source] = {}
-        sent.setdefault(row.number, row.timestamp)
+            self.agreed[source] = {}
+        if row.number not in sent:
+            sent[row.number] = row.timestamp
+            views = self.agreed[source]
+            numbers = views.get(row.agreed)
+            if numbers is None:
+                views[row.agreed] = [row.number]
+            else:
+                numbers.append(row.number)
+
+    def on_fresh(self, row: MembershipRow) -> None:
+        """No source goes on in the next view."""
+        self.restarted.add((row.group, row.process, row.incarnation))
 
     def on_join(self, row: MembershipRow) -> None:
         """What is delivered before the next view is in none."""
@@ -97,7 +123,9 @@ class Gaps(Monitor):
         after = None
         if row.service not in _EXEMPT:
             starts = {(start.source, start.incarnation): start.number for start in row.start}
-            after = Span(member, row.position, row.stretch, starts)
+            going = set() if member in self.restarted else going_on(row)
+            after = Span(member, row.position, row.stretch, starts, [row.view], going)
+        self.restarted.discard(member)
         if before is not None:
             self.close(before, after if after is not None and after.stretch == before.stretch else None)
         self.current[member] = after
@@ -116,18 +144,19 @@ class Gaps(Monitor):
             if view is not None:
                 self.close(view, None)
         self.current.clear()
-        numbers = {source: sorted(sent) for source, sent in self.sent.items()}
         for span in self.closed:
             if span.highest is not None:
-                self._judge(span, span.highest, numbers)
+                self._judge(span, span.highest)
         self.closed.clear()
 
-    def _judge(self, span: Span, highest: Key, numbers: dict[Member, list[int]]) -> None:
+    def _judge(self, span: Span, highest: Key) -> None:
         group, process, incarnation = span.member
         for source, start in span.starts.items():
             member = (group, *source)
             runs = span.delivered.get(source, [])
-            number = _next(numbers.get(member, []), runs, start)
+            views = self.agreed.get(member, {})
+            numbers = sorted({number for word in span.words for number in views.get(word, ())})
+            number = _next(numbers, runs, start)
             if number is None or (source in span.gone and number > (runs[-1] - 1 if runs else 0)):
                 continue
             if (self.sent[member][number], *source) < highest:
@@ -151,7 +180,7 @@ class WithoutGaps(Gaps):
 
     def close(self, view: Span, following: Span | None) -> None:
         if following is not None:
-            view.gone = set(view.starts) - set(following.starts)
+            view.gone = {source for source in view.starts if not following.goes_on(source)}
         self.closed.append(view)
 
 
@@ -166,14 +195,14 @@ class ReliableCausal(Gaps):
         spells = self.spells.setdefault(view.member, {})
         for source, start in view.starts.items():
             if source not in spells:
-                spells[source] = Span(view.member, view.position, view.stretch, {source: start})
+                spells[source] = Span(view.member, view.position, view.stretch, {source: start}, [])
 
     def close(self, view: Span, following: Span | None) -> None:
         spells = self.spells[view.member]
         for source in view.starts:
             spell = spells[source]
             spell.join(source, view)
-            if following is None or source not in following.starts:
+            if following is None or not following.goes_on(source):
                 if following is not None:
                     spell.gone = {source}
                 self.closed.append(spells.pop(source))

@@ -8,6 +8,7 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors import intervals
+from unisono.properties.monitors.agreed import FRESH, going_on
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stream
 from unisono.properties.promises import PROTOCOL, SETTLING_NANOSECONDS, exempt_services
 from unisono.properties.violation import message_name, moment, process_name
@@ -43,7 +44,8 @@ class End(Struct, frozen=True):
 class Taking(Struct):
     """How one process takes part in one group; `spells` has the start number of each source of its view.
 
-    `entered` is when the first view of its stretch was installed; `lasting` says whether spells go on in the next view.
+    `entered` is when the first view of its stretch was installed; `lasting` says whether spells may go on in the next
+    view.
     """
 
     service: str | None = None
@@ -76,6 +78,7 @@ class MulticastLiveness(Monitor):
             "VIEW": self.on_view,
             "JOIN": self.on_join,
             "LEAVE": self.on_leave,
+            **dict.fromkeys(FRESH, self.on_fresh),
             "GAUGE": self.on_gauge,
             "END": self.on_end,
             "FAULT": self.on_fault,
@@ -112,6 +115,7 @@ class MulticastLiveness(Monitor):
         member.there = True
         goes_on = member.lasting and member.stretch is not None and row.stretch - member.stretch in (0, 1)
         before = member.spells if goes_on else {}
+        going = going_on(row)
         if member.stretch != row.stretch:
             member.entered = moment(row)
         member.stretch = row.stretch
@@ -119,7 +123,8 @@ class MulticastLiveness(Monitor):
         member.spells = {}
         for start in row.start:
             source = (start.source, start.incarnation)
-            member.spells[source] = before.get(source, start.number)
+            lasts = going is None or source in going
+            member.spells[source] = before.get(source, start.number) if lasts else start.number
 
     def on_join(self, row: MembershipRow) -> None:
         member = self._serve(row.group, row.process, row.incarnation, row.service)
@@ -129,6 +134,9 @@ class MulticastLiveness(Monitor):
         member.wants = row.reason
         member.left = False
         member.spells = {}
+
+    def on_fresh(self, row: MembershipRow) -> None:
+        self._serve(row.group, row.process, row.incarnation, None).lasting = False
 
     def on_leave(self, row: MembershipRow) -> None:
         self._serve(row.group, row.process, row.incarnation, None).left = True

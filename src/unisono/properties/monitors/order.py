@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from msgspec import field
 
+from unisono.properties.monitors.agreed import FRESH, going_on
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stream
 from unisono.properties.promises import PROTOCOL, exempt_services
 from unisono.properties.violation import message_name
@@ -60,9 +61,15 @@ class ReliableFifo(Monitor):
 
     due: dict[Member, dict[Source, int]] = field(default_factory=dict)
     installed: dict[Member, tuple[int, bool]] = field(default_factory=dict)
+    restarted: set[Member] = field(default_factory=set)
 
     def handlers(self) -> dict[str, Handler]:
-        return {"DELIVER": self.on_deliver, "VIEW": self.on_view, "JOIN": self.on_join}
+        anew = dict.fromkeys(FRESH, self.on_fresh)
+        return {"DELIVER": self.on_deliver, "VIEW": self.on_view, "JOIN": self.on_join, **anew}
+
+    def on_fresh(self, row: MembershipRow) -> None:
+        """All spells end with the next view."""
+        self.restarted.add((row.group, row.process, row.incarnation))
 
     def on_join(self, row: MembershipRow) -> None:
         self.due.pop((row.group, row.process, row.incarnation), None)
@@ -92,11 +99,14 @@ class ReliableFifo(Monitor):
         member = (row.group, row.process, row.incarnation)
         held = row.service not in _O2_EXEMPT
         stretch, was_held = self.installed.get(member, (row.stretch, False))
-        before = self.due.get(member, {}) if was_held and row.stretch - stretch in (0, 1) else {}
+        lasting = was_held and row.stretch - stretch in (0, 1) and member not in self.restarted
+        before = self.due.get(member, {}) if lasting else {}
+        self.restarted.discard(member)
+        going = going_on(row)
         view: dict[Source, int] = {}
         for start in row.start:
             source = (start.source, start.incarnation)
-            due = before.get(source)
+            due = before.get(source) if going is None or source in going else None
             view[source] = start.number
             if held and due is not None and due != start.number:
                 message = message_name(start.source, start.incarnation, start.number)

@@ -8,25 +8,57 @@ from __future__ import annotations
 from unisono.properties.oracles.delivery import delivery_integrity, in_a_view, no_duplication
 from unisono.properties.oracles.liveness import multicast_liveness
 from unisono.properties.oracles.order import fifo, reliable_fifo
+from unisono.properties.oracles.own import self_delivery, self_delivery_liveness
+from unisono.properties.oracles.precision import membership_precision, termination
 from unisono.properties.oracles.progress import bounded_resources, no_deadlock
 from unisono.properties.oracles.repair import release_safety, repair_efficiency, stability
+from unisono.properties.oracles.synchrony import (
+    agreed_forward_set,
+    same_view,
+    sending_view,
+    virtual_synchrony,
+    weak_total_order,
+)
 from unisono.properties.oracles.total import causal, key_discipline, reliable_causal, total_order, without_gaps
+from unisono.properties.oracles.views import (
+    monotone_views,
+    primary_component,
+    receiver_chain,
+    self_inclusion,
+    transitional_set,
+    view_identity,
+)
 
 __all__ = [
+    "agreed_forward_set",
     "bounded_resources",
     "causal",
     "delivery_integrity",
     "fifo",
     "in_a_view",
     "key_discipline",
+    "membership_precision",
+    "monotone_views",
     "multicast_liveness",
     "no_deadlock",
     "no_duplication",
+    "primary_component",
+    "receiver_chain",
     "release_safety",
     "reliable_causal",
     "reliable_fifo",
     "repair_efficiency",
+    "same_view",
+    "self_delivery",
+    "self_delivery_liveness",
+    "self_inclusion",
+    "sending_view",
     "stability",
+    "termination",
     "total_order",
+    "transitional_set",
+    "view_identity",
+    "virtual_synchrony",
+    "weak_total_order",
     "without_gaps",
 ]

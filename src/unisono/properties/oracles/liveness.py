@@ -8,6 +8,8 @@ from unisono.properties.oracles.reading import (
     comparable,
     cut_off,
     deliveries,
+    fresh_between,
+    goes_on_in,
     held,
     is_outside,
     of,
@@ -43,7 +45,7 @@ def multicast_liveness(rows: Sequence[AnyRow]) -> list[Violation]:
         last_due = moment(end) - SETTLING_NANOSECONDS
         due = [row for row in of(theirs, SendRow, "SEND") if moment(row) <= last_due]
         if views and start_of(views[-1], other.process, other.incarnation) is not None:
-            first = _spell_start(views, other)
+            first = _spell_start(rows, views, other)
             got = {
                 row.number
                 for row in deliveries(mine, "L2")
@@ -60,18 +62,24 @@ def multicast_liveness(rows: Sequence[AnyRow]) -> list[Violation]:
     return violations
 
 
-def _spell_start(views: list[ViewRow], source: MembershipRow) -> int:
+def _spell_start(rows: Sequence[AnyRow], views: list[ViewRow], source: MembershipRow) -> int:
     """Where the current spell of a source in the last view began."""
     number = 0
     later: ViewRow | None = None
     for view in reversed(views):
         start = start_of(view, source.process, source.incarnation)
-        goes_on = later is None or (later.stretch - view.stretch in (0, 1) and held(view, "O2"))
-        if start is None or not goes_on:
+        if start is None or (later is not None and not _lasts(rows, view, later, source)):
             break
         number = start.number
         later = view
     return number
+
+
+def _lasts(rows: Sequence[AnyRow], view: ViewRow, later: ViewRow, source: MembershipRow) -> bool:
+    """Whether the spell of a source goes on from one view to the next."""
+    if later.stretch - view.stretch not in (0, 1) or not held(view, "O2") or fresh_between(rows, view, later):
+        return False
+    return goes_on_in(later, (source.process, source.incarnation))
 
 
 def _must_know(

@@ -9,6 +9,7 @@ from unisono.properties.oracles.reading import (
     continued_view,
     current_view,
     deliveries,
+    goes_on_in,
     held,
     name_of,
     of,
@@ -64,7 +65,8 @@ def reliable_fifo(rows: Sequence[AnyRow]) -> list[Violation]:
             continue
         for start in later.start:
             before = start_of(view, start.source, start.incarnation)
-            if before is not None and start.number != continued(view, before, later):
+            goes_on = before is not None and goes_on_in(later, (start.source, start.incarnation))
+            if before is not None and goes_on and start.number != continued(view, before, later):
                 name = message_name(start.source, start.incarnation, start.number)
                 text = f"the view begins there, but {continued(view, before, later)} was due"
                 violations.append(at(later, "O2", name, text))

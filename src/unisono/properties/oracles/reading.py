@@ -95,12 +95,60 @@ def current_view(rows: Sequence[AnyRow], row: AnyRow) -> ViewRow | None:
 
 
 def continued_view(rows: Sequence[AnyRow], view: ViewRow) -> ViewRow | None:
-    """The view before, where the spells of its sources go on in this one."""
+    """The view before, where spells of its sources may go on in this one."""
     before = last_view(rows, view)
-    joins = [join for join in of(rows, MembershipRow, "JOIN") if same_member(join, view)]
-    if before is None or any(before.position < join.position < view.position for join in joins):
+    breaks = [row for row in of(rows, MembershipRow, "JOIN", *FRESH) if same_member(row, view)]
+    if before is None or any(before.position < row.position < view.position for row in breaks):
         return None
     return before if view.stretch - before.stretch in (0, 1) and held(before, "O2") else None
+
+
+FRESH = ("SELF_FAIL", "BOOTSTRAP")
+"""The rows after which a process begins anew in its group."""
+
+
+TELLING = ("JOIN", "VIEW", "SEND", "DELIVER", "GAUGE")
+"""The rows that tell which service a member has, and by their stretch that it changed it or was away."""
+
+
+def fresh_between(rows: Sequence[AnyRow], before: AnyRow, after: AnyRow) -> bool:
+    """Whether the process of two rows began anew in its group between them."""
+    return any(
+        same_member(row, before) and before.position < row.position < after.position
+        for row in of(rows, MembershipRow, *FRESH)
+    )
+
+
+def agreed_views(rows: Sequence[AnyRow], property_id: str) -> list[ViewRow]:
+    """The views whose service promises the property to anybody."""
+    return [view for view in of(rows, ViewRow, "VIEW") if held(view, property_id)]
+
+
+def view_before(rows: Sequence[AnyRow], property_id: str, view: ViewRow) -> ViewRow | None:
+    """The VIEW before this one in its stretch."""
+    before = [
+        one
+        for one in agreed_views(rows, property_id)
+        if same_member(one, view) and one.stretch == view.stretch and one.position < view.position
+    ]
+    return before[-1] if before else None
+
+
+def members_of(view: ViewRow) -> set[tuple[str, int]]:
+    return {(start.source, start.incarnation) for start in view.start}
+
+
+def goes_on_in(view: ViewRow, source: tuple[str, int]) -> bool:
+    """Whether what a process hears of a source goes on over this view of it."""
+    if start_of(view, *source) is None:
+        return False
+    if not held(view, "M5") or view.transitional is None or source == (view.process, view.incarnation):
+        return True
+    return source in {(one.process, one.incarnation) for one in view.transitional}
+
+
+def row_key(row: AnyRow) -> tuple[str, int, int]:
+    return (row.process, row.incarnation, row.position)
 
 
 def is_outside(mine: Sequence[AnyRow]) -> bool:

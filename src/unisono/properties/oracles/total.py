@@ -12,6 +12,8 @@ from unisono.properties.oracles.reading import (
     current_view,
     deliveries,
     first_sends,
+    fresh_between,
+    goes_on_in,
     held,
     key_of,
     name_of,
@@ -51,7 +53,7 @@ def _same_stretch(one: AnyRow, other: AnyRow) -> bool:
 
 
 class Line(Struct):
-    """Consecutive views of one stretch that contain a source, and what was delivered in them."""
+    """Consecutive views of one stretch that a source goes on in, and whether it does not go on in the next one."""
 
     views: list[ViewRow]
     source: tuple[str, int]
@@ -78,7 +80,7 @@ def _gaps(rows: Sequence[AnyRow], property_id: str, lines: list[Line]) -> list[V
         missing = [
             row
             for number, row in sorted(first_sends(rows, first.group, line.source).items())
-            if number >= start.number and number not in got
+            if number >= start.number and number not in got and row.agreed in {view.view for view in line.views}
         ]
         if not missing or not inside or (line.ended and missing[0].number > max(got, default=0)):
             continue
@@ -87,6 +89,11 @@ def _gaps(rows: Sequence[AnyRow], property_id: str, lines: list[Line]) -> list[V
             name = message_name(*line.source, missing[0].number)
             violations.append(at(first, property_id, name, "never delivered, though later ones were"))
     return violations
+
+
+def _goes_on(rows: Sequence[AnyRow], view: ViewRow, later: ViewRow, source: tuple[str, int]) -> bool:
+    """Whether what is heard of a source goes on from one view to the next."""
+    return goes_on_in(later, source) and not fresh_between(rows, view, later)
 
 
 def reliable_causal(rows: Sequence[AnyRow]) -> list[Violation]:
@@ -99,9 +106,11 @@ def reliable_causal(rows: Sequence[AnyRow]) -> list[Violation]:
         before = [one for one in around if one.position < view.position]
         after = [one for one in around if one.position >= view.position]
         for source in sorted({(start.source, start.incarnation) for start in view.start}):
-            if before and start_of(before[-1], *source) is not None:
+            if before and start_of(before[-1], *source) is not None and _goes_on(rows, before[-1], view, source):
                 continue
-            ends = [index for index, one in enumerate(after) if start_of(one, *source) is None]
+            ends = [
+                index for index in range(1, len(after)) if not _goes_on(rows, after[index - 1], after[index], source)
+            ]
             lines.append(Line(after[: ends[0]] if ends else after, source, bool(ends)))
     return _gaps(rows, "O4", lines)
 
@@ -113,7 +122,7 @@ def without_gaps(rows: Sequence[AnyRow]) -> list[Violation]:
         if held(view, "O7"):
             after = [one for one in _views(rows, "O7", view) if one.position > view.position]
             for source in sorted({(start.source, start.incarnation) for start in view.start}):
-                ended = bool(after) and start_of(after[0], *source) is None
+                ended = bool(after) and not _goes_on(rows, view, after[0], source)
                 lines.append(Line([view], source, ended))
     return _gaps(rows, "O7", lines)
 

@@ -1,0 +1,312 @@
+"""How agreed views come about in a sampled run: senders merge and part, receivers follow, and some lose track."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from unisono.properties.generator.agreement import AgreedView, Passage
+from unisono.properties.generator.order import begins_above
+from unisono.properties.generator.run import Run
+from unisono.trace import schema
+from unisono.trace.schema import MembershipRow, Reason, RepairRow, Start, ViewRow
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from unisono.properties.generator.population import Life, Member
+
+
+class Regrouping(Run):
+    """The views of each group's senders, and who installs them."""
+
+    def __init__(self, random: Random, names: tuple[str, ...], groups: tuple[str, ...]) -> None:
+        super().__init__(random, names, groups)
+        self.with_primary = random.random() < 0.4
+        self.primary_names: dict[str, set[str]] = {}
+        self.settled = False
+
+    def tick(self) -> None:
+        self.truth += self.random.randint(1, 1000)
+
+    def join(self, member: Member) -> None:
+        super().join(member)
+        if member.role == "sender":
+            self.found_alone(member)
+
+    def found_alone(self, member: Member) -> None:
+        """A sender is in a view of its own at first."""
+        if member.agreed is not None:
+            member.agreed.ends.setdefault(member, len(member.sent) + 1)
+        member.agreed = self.create([member])
+        if member.service == "RTO":
+            member.drop_sources()
+            self.enter(member, member.agreed, None, [member])
+
+    def create(self, members: list[Member]) -> AgreedView:
+        """A new view with these members; its identifier is above all before."""
+        self.tick()
+        leader = self.random.choice(members)
+        leader.views += 1
+        view = AgreedView(self.truth, leader, leader.views, members)
+        view.primary = False if self.with_primary else None
+        return view
+
+    def choose_primary(self, view: AgreedView) -> None:
+        """A view may be primary if it has somebody of the last one; nobody has installed it yet."""
+        group, names = view.leader.group, {member.life.name for member in view.members}
+        known = self.primary_names.get(group)
+        if self.with_primary and (known is None or known & names) and self.random.random() < 0.7:
+            view.primary = True
+            self.primary_names[group] = names
+
+    def enter(
+        self,
+        member: Member,
+        view: AgreedView,
+        previous: str | None,
+        along: list[Member],
+        middle: dict[Member, int] | None = None,
+        *reasons: Reason,
+    ) -> None:
+        """A member installs an agreed view, from its beginning or in the middle of it."""
+        starts = view.starts if middle is None else middle
+        for source in [source for source in member.due if source not in starts]:
+            del member.due[source]
+            source.counted.discard(member)
+        for source, number in starts.items():
+            if source is member or source in member.due or not source.active:
+                member.due[source] = number
+            else:
+                self.grant(member, source, number)
+        member.view, member.installed, member.cut, member.index = view.word, view, None, 0
+        member.enter_order()
+        if member.role == "sender" and not view.seen:
+            if middle is None:
+                self.choose_primary(view)
+            view.seen = True
+        self.note(
+            ViewRow,
+            "VIEW",
+            member,
+            start_time=view.start_time,
+            leader=view.leader.life.name,
+            leader_incarnation=view.leader.life.incarnation,
+            leader_sequence=view.sequence,
+            previous=previous,
+            role=member.role,
+            start=view.points if middle is None else [_point(source, number) for source, number in middle.items()],
+            transitional=[schema.Member(one.life.name, one.life.incarnation) for one in along],
+            merged=view.merged,
+            whole=middle is None,
+            primary=view.primary,
+            reasons=list(reasons),
+        )
+
+    def enter_middle(self, member: Member, view: AgreedView) -> None:
+        """A member comes into a view that is there already, at points that it has not passed."""
+        middle: dict[Member, int] = {}
+        for source, start in view.starts.items():
+            lowest = max(start, begins_above(member, source))
+            middle[source] = self.random.randint(lowest, max(lowest, view.end_of(source)))
+        along: list[Member] = []
+        if member.role == "sender":
+            middle[member] = max(member.lowest.get(member, 1), len(member.sent) + 1)
+            along = [member]
+        whole = not along and all(begins_above(member, source) <= start for source, start in view.starts.items())
+        if whole and middle != view.starts:
+            whole = self.random.random() < 0.5
+        member.drop_sources()
+        self.enter(member, view, None, along, None if whole else middle)
+
+    def reform(self, participants: list[Member]) -> None:
+        """These senders install one view together, when all that they agree on of their last ones is delivered."""
+        self.hear()
+        old = {member.agreed: [one for one in participants if one.agreed is member.agreed] for member in participants}
+        ways: dict[AgreedView, dict[Member, int]] = {}
+        farewell = False
+        for view, along in old.items():
+            assert view is not None, "a sender is always in some view"
+            gone = [member for member in view.members if member not in along]
+            farewell = len(old) == 1 and bool(gone) and all(member.left and member.agreed is view for member in gone)
+            ways[view] = self.choose_cut(view, along, farewell)
+            for member in along:
+                self.accuse(member, gone)
+                self.answer(member, view, ways[view])
+                if member.service == "RTO":
+                    self.deliver_until(member, ways[view])
+        view = self.create(sorted(participants, key=lambda member: (member.life.name, member.life.incarnation)))
+        view.merged = [] if farewell else sorted(one.word for one in ways)
+        passages = {before: Passage(view, old[before], cut) for before, cut in ways.items()}
+        for before, passage in passages.items():
+            before.passages.append(passage)
+            before.ends.update({member: len(member.sent) + 1 for member in passage.along})
+        for member in self.random.sample(participants, len(participants)):
+            before = member.agreed
+            assert before is not None, "a sender is always in some view"
+            member.agreed = view
+            if len(participants) > 1 and not self.settled and self.random.random() < 0.02:
+                self.kill(member.life)
+            elif member.service == "RTO":
+                passages[before].seen = True
+                self.enter(member, view, before.word, passages[before].along, None, *_reasons(before, view))
+        for before in ways:
+            for member in before.present():
+                if member.service == "RTO" and self.random.random() < 0.3:
+                    self.note(MembershipRow, "EXCLUDED", member)
+
+    def choose_cut(self, view: AgreedView, along: list[Member], farewell: bool) -> dict[Member, int]:
+        """Where the deliveries of a view end: with all of those who come along, and somewhere of the others."""
+        cut: dict[Member, int] = {}
+        for source in view.members:
+            cut[source] = view.end_of(source)
+            if source not in along and not farewell and self.random.random() < 0.5:
+                reached = [member.due[source] for member in along if member.service == "RTO"]
+                lowest = max([view.starts[source], *reached])
+                cut[source] = self.random.randint(min(lowest, cut[source]), cut[source])
+        return cut
+
+    def accuse(self, member: Member, gone: list[Member]) -> None:
+        """A sender suspects others, and waits for them no more."""
+        for other in gone:
+            if not other.left and self.random.random() < 0.3:
+                peer = {"peer": other.life.name, "peer_incarnation": other.life.incarnation}
+                self.note(MembershipRow, "SUSPECT", member, reason="accused", **peer)
+                member.counted.discard(other)
+
+    def answer(self, member: Member, view: AgreedView, cut: dict[Member, int]) -> None:
+        """A sender says what it can answer for, now and then twice: then only the second time counts."""
+        if member.service != "RTO":
+            return
+        for again in (True, False) if self.random.random() < 0.2 else (False,):
+            self.tick()
+            proposal = f"{self.random.getrandbits(32):08x}"
+            for source, point in zip(view.members, view.points, strict=True):
+                beyond = cut[source] <= len(source.sent)
+                most = source.sent[cut[source] - 1].sequence - 1 if beyond else source.sequence
+                last = self.random.randint(point.sequence - 1, max(most, point.sequence - 1))
+                if again:
+                    last += self.random.randrange(5)
+                whose = {"source": source.life.name, "source_incarnation": source.life.incarnation}
+                self.note(RepairRow, "CUT", member, first=point.sequence, last=last, peer=proposal, **whose)
+
+    def deliver_until(self, member: Member, cut: dict[Member, int]) -> None:
+        """A member delivers what is left of its view."""
+        member.cut = cut
+        for source in list(member.due):
+            self.deliver_up_to(member, source)
+            self.tick()
+
+    def regroup(self) -> None:
+        """Some senders of one group agree on a view: to merge, to go on without somebody, or just so."""
+        views = self.agreed_views(self.random.choice(self.groups))
+        if views:
+            chosen = self.random.sample(views, min(len(views), self.random.choice((1, 2, 2, 3))))
+            participants = [member for view in chosen for member in view.present()]
+            if self.random.random() < 0.25 and len(participants) > 1:
+                participants = self.random.sample(participants, self.random.randint(1, len(participants) - 1))
+            self.reform(participants)
+
+    def agreed_views(self, group: str) -> list[AgreedView]:
+        """The views that active senders of a group are in."""
+        senders = [member for member in self.members() if member.group == group and member.agreed is not None]
+        return list({member.agreed: None for member in senders if member.agreed is not None})
+
+    def may_follow(self, group: str) -> list[AgreedView]:
+        """The views that a receiver may come into."""
+        return [view for view in self.agreed_views(group) if view.seen or not view.is_judged()]
+
+    def make_progress(self) -> None:
+        """Somebody installs a view: one of its own, or an agreed one."""
+        views = [view for group in self.groups for view in self.agreed_views(group)]
+        timed = [view for view in views if any(member.service == "RTO" for member in view.present())]
+        if self.settled or any(member.service == "RSO" for member in self.members()) or not timed:
+            super().make_progress()
+        else:
+            self.reform(self.random.choice(timed).present())
+
+    def receivers(self) -> list[Member]:
+        return [member for member in self.members() if member.role == "receiver" and member.service == "RTO"]
+
+    def follow_some(self) -> None:
+        """A receiver follows its senders into the next view, or comes into one."""
+        member = self.one(self.receivers())
+        if member is not None:
+            self.follow(member)
+
+    def follow(self, member: Member) -> bool:
+        """One step of a receiver; false where there is none to take."""
+        if member.installed is None:
+            view = self.one(self.may_follow(member.group))
+            if view is None:
+                return False
+            self.enter_middle(member, view)
+            return True
+        passages = [
+            passage
+            for passage in member.installed.passages
+            if all(member.due[source] <= cut for source, cut in passage.cut.items())
+            and (passage.seen or not passage.view.is_judged())
+        ]
+        passage = self.one(passages)
+        if passage is not None:
+            before = member.installed
+            self.hear()
+            self.deliver_until(member, passage.cut)
+            self.enter(member, passage.view, before.word, passage.along, None, *_reasons(before, passage.view))
+        elif member.installed.passages:
+            self.lose_track(member)
+        return passage is not None
+
+    def lose_track(self, member: Member) -> None:
+        """A process can follow the others no more, and begins anew."""
+        self.note(MembershipRow, "SELF_FAIL", member, reason="cannot follow")
+        member.view, member.installed = None, None
+        member.drop_sources()
+        if member.role == "sender":
+            self.found_alone(member)
+        elif self.random.random() < 0.7:
+            self.note(MembershipRow, "BOOTSTRAP", member)
+
+    def fail_some(self) -> None:
+        member = self.one([member for member in self.members() if member.installed is not None])
+        if member is not None:
+            self.lose_track(member)
+
+    def catch_up(self, member: Member, view: AgreedView | None) -> None:
+        """A receiver gets into this view, or any that its senders are in now; where there is none, it leaves."""
+        while member.installed is None or not member.installed.is_current() or view not in (None, member.installed):
+            if member.installed is None and view is not None:
+                self.enter_middle(member, view)
+            elif member.installed is not None and not member.installed.passages:
+                self.lose_track(member)
+            elif not self.follow(member) and member.installed is None and not self.may_follow(member.group):
+                self.leave_group(member)
+                return
+
+    def kill(self, life: Life) -> None:
+        self.write(MembershipRow, "CRASH", life)
+        life.alive = False
+
+    def leave_group(self, member: Member) -> None:
+        self.note(MembershipRow, "LEAVE", member)
+        member.left = True
+        for source in member.due:
+            source.counted.discard(member)
+
+
+def _point(source: Member, number: int) -> Start:
+    return source.start_at(number)
+
+
+def _reasons(before: AgreedView, view: AgreedView) -> list[Reason]:
+    """Who is new in a view, and who is not in it any more."""
+    new = [member for member in view.members if member not in before.members]
+    gone = [member for member in before.members if member not in view.members]
+    reasons = [Reason(member.life.name, member.life.incarnation, "merged") for member in new]
+    reasons.extend(
+        Reason(
+            member.life.name, member.life.incarnation, "left" if member.left else "suspected", [view.leader.life.name]
+        )
+        for member in gone
+    )
+    return reasons

@@ -1,0 +1,59 @@
+"""What the monitors of agreed views have in common: which rows they read, and where one view follows another."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source
+from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.trace.schema import MembershipRow, ViewRow
+
+NOT_AGREED = exempt_services(PROTOCOL, "M5")
+"""The services without agreed views."""
+
+assert all(
+    exempt_services(PROTOCOL, property_id) == NOT_AGREED
+    for property_id in ("M1", "M2", "M4", "M7", "M9", "D3", "D4", "D5", "D9", "O5", "L1", "L5")
+), "all of these are promised by the same services"
+
+FRESH = ("SELF_FAIL", "BOOTSTRAP")
+"""The rows after which a process begins anew in its group."""
+
+RowKey = tuple[str, int, int]
+"""Where a row stands: name, incarnation, position."""
+
+ViewKey = tuple[str, str | None]
+"""One view of one group, in words."""
+
+Identifier = tuple[int, str, int, int]
+"""What orders views: start time, leader, its incarnation and sequence."""
+
+
+def identifier(row: ViewRow) -> Identifier:
+    return (row.start_time, row.leader, row.leader_incarnation, row.leader_sequence)
+
+
+def members_of(row: ViewRow) -> list[Source]:
+    return sorted({(start.source, start.incarnation) for start in row.start})
+
+
+def going_on(row: ViewRow) -> set[Source] | None:
+    """The sources that what a process hears goes on of, over this view; None where that is all members."""
+    if row.service in NOT_AGREED or row.transitional is None:
+        return None
+    going = {(one.process, one.incarnation) for one in row.transitional}
+    going.add((row.process, row.incarnation))
+    return going
+
+
+class Restarts(Monitor):
+    """Counts how often each member began anew."""
+
+    restarts: dict[Member, int] = field(default_factory=dict)
+
+    def fresh_handlers(self) -> dict[str, Handler]:
+        return dict.fromkeys(FRESH, self.on_fresh)
+
+    def on_fresh(self, row: MembershipRow) -> None:
+        member = (row.group, row.process, row.incarnation)
+        self.restarts[member] = self.restarts.get(member, 0) + 1

@@ -1,0 +1,256 @@
+"""Monitors of delivery in agreed views: the same for all who go on together (D5, D9), in one order (O5).
+
+What was delivered in a view is kept as runs, so that dense numbers take little room; who went from where to where is
+judged at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from msgspec import Struct, field
+
+from unisono.properties.monitors import intervals
+from unisono.properties.monitors.agreed import NOT_AGREED, Restarts, RowKey, ViewKey
+from unisono.properties.monitors.monitor import Handler, Member, Source, Stretch
+from unisono.properties.violation import message_name
+from unisono.trace.schema import DeliverRow, RepairRow, SendRow, ViewRow
+
+Runs = dict[Source, list[int]]
+"""What was delivered of each source."""
+
+
+class Passage(Struct, frozen=True):
+    """A process went from one view to the next; `starts` are those of a view that it had not whole."""
+
+    stretch: Stretch
+    position: int
+    whole: bool
+    starts: dict[Source, int]
+    role: str
+    along: list[Source]
+
+    @property
+    def row(self) -> RowKey:
+        return (*self.stretch[1:3], self.position)
+
+
+class Installed(Struct, frozen=True):
+    """The last view of a stretch."""
+
+    view: str | None
+    whole: bool
+    starts: dict[Source, int]
+    restarts: int
+
+
+Way = tuple[str, str | None, str | None]
+"""From one view of a group to another."""
+
+
+class Passages(Restarts):
+    """Keeps who went from which view to which."""
+
+    last: dict[Stretch, Installed] = field(default_factory=dict)
+    passages: dict[Way, list[Passage]] = field(default_factory=dict)
+
+    def on_view(self, row: ViewRow) -> None:
+        if row.service in NOT_AGREED:
+            return
+        member = (row.group, row.process, row.incarnation)
+        stretch = (*member, row.stretch)
+        restarts = self.restarts.get(member, 0)
+        before = self.last.get(stretch)
+        starts = {} if row.whole else {(start.source, start.incarnation): start.number for start in row.start}
+        self.last[stretch] = Installed(row.view, row.whole, starts, restarts)
+        if before is not None and before.view == row.previous and before.restarts == restarts:
+            along = [(one.process, one.incarnation) for one in row.transitional or ()]
+            passage = Passage(stretch, row.position, before.whole, before.starts, row.role, along)
+            self.passages.setdefault((row.group, row.previous, row.view), []).append(passage)
+
+    def compared(self) -> Iterator[tuple[Way, Passage, list[Passage]]]:
+        """For each way the one that all others are compared with: a whole one, where there is one."""
+        for way, passages in self.passages.items():
+            reference = min(passages, key=lambda one: (not one.whole, one.row))
+            yield way, reference, [one for one in passages if one is not reference]
+
+    def blame(self, passage: Passage, message: str | None, text: str) -> None:
+        self.report(*passage.stretch[:3], passage.position, message, text)
+
+
+class VirtualSynchrony(Passages):
+    """D5. Keeps the numbers that were delivered in each view."""
+
+    property_id: ClassVar[str] = "D5"
+
+    delivered: dict[Stretch, dict[str | None, Runs]] = field(default_factory=dict)
+
+    def handlers(self) -> dict[str, Handler]:
+        return {"DELIVER": self.on_deliver, "VIEW": self.on_view, **self.fresh_handlers()}
+
+    def on_deliver(self, row: DeliverRow) -> None:
+        if row.service not in NOT_AGREED:
+            note(self.delivered, row)
+
+    def conclude(self) -> None:
+        for (_, before, view), reference, others in self.compared():
+            if not reference.whole:
+                continue
+            theirs = self.delivered.get(reference.stretch, {}).get(before, {})
+            for one in others:
+                mine = self.delivered.get(one.stretch, {}).get(before, {})
+                if one.whole:
+                    right = mine == theirs
+                else:
+                    right = all(
+                        since(mine.get(source, []), start) == since(theirs.get(source, []), start)
+                        for source, start in one.starts.items()
+                    )
+                if not right:
+                    name, other = one.row[0], reference.row[0]
+                    self.blame(one, None, f"{name} and {other} came from {before} to {view}, not with the same.")
+        self.passages.clear()
+
+
+def note(delivered: dict[Stretch, dict[str | None, Runs]], row: DeliverRow) -> None:
+    """Remember a delivery in its view."""
+    stretch = (row.group, row.process, row.incarnation, row.stretch)
+    views = delivered.get(stretch)
+    if views is None:
+        views = delivered[stretch] = {}
+    sources = views.get(row.view)
+    if sources is None:
+        sources = views[row.view] = {}
+    source = (row.source, row.source_incarnation)
+    runs = sources.get(source)
+    if runs is None:
+        sources[source] = [row.number, row.number + 1]
+    elif runs[-1] == row.number:
+        runs[-1] = row.number + 1
+    else:
+        intervals.add(runs, row.number)
+
+
+def since(runs: list[int], start: int) -> list[int]:
+    """The part of a set of numbers from `start` on."""
+    found: list[int] = []
+    for first, end in zip(runs[::2], runs[1::2], strict=True):
+        if end > start:
+            found.extend((max(first, start), end))
+    return found
+
+
+class WeakTotalOrder(Passages):
+    """O5. Numbers the messages of each view as they come; what each process delivered is then a few runs of these."""
+
+    property_id: ClassVar[str] = "O5"
+
+    numbers: dict[ViewKey, dict[tuple[str, int, int], int]] = field(default_factory=dict)
+    lines: dict[Stretch, dict[str | None, list[int]]] = field(default_factory=dict)
+
+    def handlers(self) -> dict[str, Handler]:
+        return {"DELIVER": self.on_deliver, "VIEW": self.on_view, **self.fresh_handlers()}
+
+    def on_deliver(self, row: DeliverRow) -> None:
+        if row.service in NOT_AGREED:
+            return
+        view = row.view
+        numbers = self.numbers.get((row.group, view))
+        if numbers is None:
+            numbers = self.numbers[row.group, view] = {}
+        number = numbers.setdefault((row.source, row.source_incarnation, row.number), len(numbers))
+        stretch = (row.group, row.process, row.incarnation, row.stretch)
+        views = self.lines.get(stretch)
+        if views is None:
+            views = self.lines[stretch] = {}
+        line = views.get(view)
+        if line is None:
+            views[view] = [number, number + 1]
+        elif line[-1] == number:
+            line[-1] = number + 1
+        else:
+            line.extend((number, number + 1))
+
+    def conclude(self) -> None:
+        for (_, before, view), reference, others in self.compared():
+            theirs = self.lines.get(reference.stretch, {}).get(before, [])
+            places: dict[int, int] = {}
+            for one in others:
+                mine = self.lines.get(one.stretch, {}).get(before, [])
+                if mine == theirs:
+                    continue
+                places = places or {number: place for place, number in enumerate(_spelled(theirs))}
+                common = [places[number] for number in _spelled(mine) if number in places]
+                if common != sorted(common):
+                    name, other = one.row[0], reference.row[0]
+                    self.blame(one, None, f"{name} and {other} came from {before} to {view} in another order.")
+        self.passages.clear()
+
+
+def _spelled(line: list[int]) -> list[int]:
+    """The numbers of a line one by one, each where it first stands."""
+    pairs = zip(line[::2], line[1::2], strict=True)
+    return list(dict.fromkeys(number for first, end in pairs for number in range(first, end)))
+
+
+class AgreedForwardSet(Passages):
+    """D9. Keeps the sequences of each view's messages, what was delivered in it, and what members answered for."""
+
+    property_id: ClassVar[str] = "D9"
+
+    sent: dict[Member, list[int]] = field(default_factory=dict)
+    sequences: dict[Member, dict[str | None, dict[int, int]]] = field(default_factory=dict)
+    delivered: dict[Stretch, dict[str | None, Runs]] = field(default_factory=dict)
+    answers: dict[Member, dict[str | None, dict[Source, int]]] = field(default_factory=dict)
+    proposal: dict[Member, str | None] = field(default_factory=dict)
+    answered: dict[ViewKey, dict[Source, dict[Source, int]]] = field(default_factory=dict)
+
+    def handlers(self) -> dict[str, Handler]:
+        handlers: dict[str, Handler] = {"SEND": self.on_send, "DELIVER": self.on_deliver, "CUT": self.on_cut}
+        return {**handlers, "VIEW": self.on_answered, **self.fresh_handlers()}
+
+    def on_send(self, row: SendRow) -> None:
+        source = (row.group, row.process, row.incarnation)
+        if intervals.add(self.sent.setdefault(source, []), row.number):
+            views = self.sequences.setdefault(source, {})
+            views.setdefault(row.agreed, {})[row.number] = row.sequence
+
+    def on_deliver(self, row: DeliverRow) -> None:
+        if row.service not in NOT_AGREED:
+            note(self.delivered, row)
+
+    def on_cut(self, row: RepairRow) -> None:
+        member = (row.group, row.process, row.incarnation)
+        answer = self.answers.setdefault(member, {}).setdefault(row.peer, {})
+        source = (row.source, row.source_incarnation)
+        answer[source] = max(row.last, answer.get(source, row.last))
+        self.proposal[member] = row.peer
+
+    def on_answered(self, row: ViewRow) -> None:
+        member = (row.group, row.process, row.incarnation)
+        answers = self.answers.pop(member, {})
+        if row.service not in NOT_AGREED and row.role == "sender":
+            answer = answers[self.proposal[member]] if answers else {}
+            self.answered.setdefault((row.group, row.view), {})[member[1:]] = answer
+        self.on_view(row)
+
+    def conclude(self) -> None:
+        for (group, before, view), passages in self.passages.items():
+            answered = self.answered.get((group, view), {})
+            for one in passages:
+                if one.role == "sender" and one.whole:
+                    answers = [answered.get(life, {}) for life in one.along]
+                    for source in sorted({source for answer in answers for source in answer}):
+                        last = max(answer[source] for answer in answers if source in answer)
+                        self._judge(one, before, source, last)
+        self.passages.clear()
+
+    def _judge(self, one: Passage, before: str | None, source: Source, last: int) -> None:
+        sent = self.sequences.get((one.stretch[0], *source), {}).get(before, {})
+        runs = self.delivered.get(one.stretch, {}).get(before, {}).get(source, [])
+        missing = [number for number, at in sent.items() if at <= last and not intervals.holds(runs, number)]
+        if missing:
+            message = message_name(*source, min(missing))
+            text = f"{message} was answered for, but {one.row[0]} left {before} without it."
+            self.blame(one, message, text)
