@@ -301,14 +301,22 @@ def _gaps(property_id: str, together: str) -> str:
     return f"""
 with placed as ({_with_view("deliveries", "v.stretch = d.stretch")}),
 held as (
-    select *, row_number() over w as ordinal, lead(start) over w as following, lead(service) over w as next_service,
-        lead(transitional) over w as next_transitional
+    select *, lag(position) over w as since, row_number() over w as ordinal, lead(start) over w as following,
+        lead(service) over w as next_service, lead(transitional) over w as next_transitional,
+        lead(position) over w as next_position
     from views where gapless(service)
     window w as (partition by run, "group", process, incarnation, stretch order by position)
 ),
+turned as (
+    select *, exists (from fresh f where {_same_member("f", "held")} and f.position between since and held.position)
+            as afresh,
+        exists (from fresh f where {_same_member("f", "held")} and f.position between held.position and next_position)
+            as next_afresh
+    from held
+),
 inside as (
     select * exclude (point), point.source as source, point.incarnation as source_incarnation, point.number as begin
-    from (select * exclude (start), unnest(start) as point from held)
+    from (select * exclude (start), unnest(start) as point from turned)
 ),
 chained as (
     select *, {together} as fresh from inside
@@ -324,7 +332,7 @@ whole as (
         min(position) as position, min_by(begin, ordinal) as begin, list(position) as places, list(view) as words,
         max_by(following is not null and (len(list_filter(following, lambda item: item.source = lines.source
             and item.incarnation = lines.source_incarnation)) = 0 or not came_along(next_service, next_transitional,
-                process, incarnation, source, source_incarnation)), ordinal) as ended
+                process, incarnation, source, source_incarnation) or next_afresh), ordinal) as ended
     from lines group by all
 ),
 judged as (
@@ -353,7 +361,7 @@ from missing d where key(timestamp, source, source_incarnation) < most and not (
 O4 = _gaps(
     "O4",
     "ordinal is distinct from lag(ordinal) over w + 1"
-    " or not came_along(service, transitional, process, incarnation, source, source_incarnation)",
+    " or afresh or not came_along(service, transitional, process, incarnation, source, source_incarnation)",
 )
 O7 = _gaps("O7", "true")
 

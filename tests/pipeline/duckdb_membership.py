@@ -146,8 +146,8 @@ M9 = _at_view(
     "M9",
     "steps",
     f"""d.role = 'receiver'
-    and exists (from agreed s where {_same_group("s", "d")} and s.role = 'sender'
-        and list_contains(d.members, s.itself))
+    and not exists (from telling t where {_same_group("t", "d")} and not gapless(t.service)
+        and list_contains(d.members, {{'process': t.process, 'incarnation': t.incarnation}}))
     and not exists (
         from steps s where {_same_group("s", "d")} and s.role = 'sender' and s.view = d.view
             and (d.a_role is distinct from 'receiver' or d.fresh
@@ -289,21 +289,25 @@ with members as (
     where s.moved = 'JOIN' and not s.lost
     qualify row_number() over (partition by s.run, s."group", s.process, s.incarnation order by j.position desc) = 1
 ),
+demanded as (
+    select d.run, d."group", d.process, d.incarnation,
+        list_contains(d.members, {{'process': s.process, 'incarnation': s.incarnation}}) as there
+    from members d join members s on {_same_group("s", "d")} and s.clock = d.clock
+        and s.ended >= d.ended - 1000000000 and s.joined <= d.due
+    where (s.role = 'sender' and s.entered <= d.due and gapless(s.service)) or exists (
+        from sends o where {_same_member("o", "s")} and o.position > s.joined_position and o.agreed is not null
+            and o.moment <= d.due)
+),
 judged as (
-    select * from members where gapless(service) and healed and joined <= due and coalesce(entered <= due, true)
+    select * from members m where gapless(service) and healed and joined <= due and coalesce(entered <= due, true)
+        and exists (from demanded o where {_same_member("o", "m")})
 ),
 firsts as (
     select * from judged
     qualify row_number() over (partition by run, "group" order by process, incarnation) = 1
 )
 select d.run, 'L1', d."group", d.process, d.incarnation, d.position, null from judged d
-where exists (
-    from members s where {_same_group("s", "d")} and s.clock = d.clock and s.ended >= d.ended - 1000000000
-        and s.joined <= d.due and not list_contains(d.members, {{'process': s.process, 'incarnation': s.incarnation}})
-        and ((s.role = 'sender' and s.entered <= d.due and gapless(s.service)) or exists (
-            from sends o where {_same_member("o", "s")} and o.position > s.joined_position and o.agreed is not null
-                and o.moment <= d.due))
-) or exists (
+where exists (from demanded o where {_same_member("o", "d")} and not o.there) or exists (
     from moves c where c.run = d.run
         and list_contains(d.members, {{'process': c.process, 'incarnation': c.incarnation}})
         and clock(c.truth, c.host) = d.clock and c.moment <= d.due
@@ -348,7 +352,7 @@ select d.run, 'L5', d."group", d.process, d.incarnation, d.position,
     {_MESSAGE % ("d.source", "d.source_incarnation", "min(d.number)")}
 from owed d where not exists (from deliveries o where {_same_member("o", "d")} and o.source = d.source
     and o.source_incarnation = d.source_incarnation and o.number = d.number)
-group by d.run, d."group", d.process, d.incarnation, d.position, d.view, d.source, d.source_incarnation
+group by d.run, d."group", d.process, d.incarnation, d.position, d.source, d.source_incarnation
 """
 
 AUDITS = {

@@ -7,7 +7,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.columns import MEMBER, PROCESS, clock, moment
+from unisono.pipeline.columns import AGREED, MEMBER, PROCESS, clock, held, moment
 from unisono.pipeline.tables import Tables
 
 TELLING = {"membership": "JOIN", "view": "VIEW", "send": "SEND", "deliver": "DELIVER", "gauge": "GAUGE"}
@@ -20,19 +20,22 @@ def told_by() -> Column:
 
 
 def stretches(tables: Tables) -> DataFrame:
-    """Every stretch of every member: the position of its last row that tells, and the last service told in it."""
+    """Every stretch of every member: the position of its last row that tells, and the last service told in it.
+
+    `apart` says that a row tells of a service without agreed views.
+    """
     served = F.max(F.when(F.col("service").isNotNull(), F.struct("position", "service"))).alias("served")
     told = [
         tables.family(family)
         .where(F.col("kind") == kind)
         .groupBy(*MEMBER, "stretch")
-        .agg(F.max("position").alias("last_position"), served)
+        .agg(F.max("position").alias("last_position"), served, F.max(~held(AGREED)).alias("apart"))
         for family, kind in TELLING.items()
     ]
     return (
         reduce(DataFrame.unionByName, told)
         .groupBy(*MEMBER, "stretch")
-        .agg(F.max("last_position").alias("last_position"), F.max("served").alias("served"))
+        .agg(*(F.max(name).alias(name) for name in ("last_position", "served", "apart")))
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
+from unisono.pipeline.audits.agreed import with_turns
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import MEMBER, SOURCE, STREAM, held, message_name, stays_transitional, violations
 from unisono.pipeline.tables import Tables
@@ -58,8 +59,9 @@ def without_gaps(trace: Projections) -> DataFrame:
 def in_views(tables: Tables, property_id: str) -> DataFrame:
     """Every source of every view, the place of the view among the `views` of its stretch, and whether it came along."""
     stretch = Window.partitionBy(*MEMBER, "stretch")
+    fresh = F.col("last_fresh") > F.lag("position").over(stretch.orderBy("position"))
     return (
-        tables.view.where("kind = 'VIEW'")
+        with_turns(tables)
         .where(held(property_id))
         .select(
             *MEMBER,
@@ -70,6 +72,7 @@ def in_views(tables: Tables, property_id: str) -> DataFrame:
             F.row_number().over(stretch.orderBy("position")).alias("ordinal"),
             F.count(F.lit(1)).over(stretch).alias("views"),
             "transitional",
+            F.coalesce(fresh, F.lit(False)).alias("fresh"),
             "start",
         )
         .select("*", F.explode("start").alias("begin"))
@@ -82,12 +85,13 @@ def in_views(tables: Tables, property_id: str) -> DataFrame:
             "ordinal",
             "views",
             "transitional",
+            "fresh",
             F.col("begin.source").alias("source"),
             F.col("begin.incarnation").alias("source_incarnation"),
             F.col("begin.number").alias("start"),
         )
-        .select("*", stays_transitional().alias("stays"))
-        .drop("transitional", "service")
+        .select("*", (~F.col("fresh") & stays_transitional()).alias("stays"))
+        .drop("transitional", "service", "fresh")
     )
 
 

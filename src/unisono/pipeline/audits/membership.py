@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.audits.agreed import GROUP, STEP, VIEW
+from unisono.pipeline.audits.agreed import GROUP, STEP, VIEW, member
 from unisono.pipeline.audits.own import self_delivery, self_delivery_liveness
 from unisono.pipeline.audits.precision import membership_precision, termination
 from unisono.pipeline.audits.projections import Projections
@@ -136,7 +136,7 @@ def _earlier_members(agreed: DataFrame) -> DataFrame:
 
 def primary_component(trace: Projections) -> DataFrame:
     """M7: primary views in the order of their identifiers, as the first row of each has it."""
-    names = F.transform("members", lambda member: member["process"])
+    names = F.transform("members", lambda one: one["process"])
     primaries = trace.keep(
         trace.agreed.where("primary")
         .groupBy(*VIEW)
@@ -169,7 +169,10 @@ def primary_component(trace: Projections) -> DataFrame:
 
 
 def receiver_chain(trace: Projections) -> DataFrame:
-    """M9: the steps of receivers against those of senders; a receiver that began anew only needs a senders' view."""
+    """M9: the steps of receivers against those of senders; a receiver that began anew only needs a senders' view.
+
+    Senders with another service do not tell of the views that they install.
+    """
     senders = trace.agreed.where("role = 'sender'")
     installed = senders.select(*VIEW).distinct().withColumn("installed", F.lit(True))
     steps = (
@@ -178,18 +181,22 @@ def receiver_chain(trace: Projections) -> DataFrame:
         .distinct()
         .withColumn("taken", F.lit(True))
     )
-    writers = senders.select(*GROUP, F.col("itself").alias("member")).distinct()
+    apart = (
+        trace.stretches.where("apart")
+        .select(*GROUP, member(F.col("process"), F.col("incarnation")).alias("member"))
+        .distinct()
+    )
     receivers = trace.agreed.where("role = 'receiver'").select(
         *MEMBER, "position", "view", "members", F.expr(_CAME_FROM).alias("from_view")
     )
-    judged = (
+    beside = (
         receivers.select(*MEMBER, "position", F.explode("members").alias("member"))
-        .join(writers, [*GROUP, "member"], "left_semi")
+        .join(apart, [*GROUP, "member"], "left_semi")
         .select(*MEMBER, "position")
         .distinct()
     )
     found = (
-        receivers.join(judged, [*MEMBER, "position"], "left_semi")
+        receivers.join(beside, [*MEMBER, "position"], "left_anti")
         .join(installed, list(VIEW), "left")
         .join(steps, [*VIEW, "from_view"], "left")
         .where("(from_view is null and installed is null) or (from_view is not null and taken is null)")

@@ -27,12 +27,14 @@ def membership_precision(trace: Projections) -> DataFrame:
             _last_views(trace), list(MEMBER), "left"
         )
     )
-    judged = trace.keep(
+    settled = (
         _healed(trace.tables, joined.where(held("L1")))
         .where("joined.moment <= due and coalesce(entered <= due, true)")
         .withColumnRenamed("end_position", "position")
     )
-    wrong = (_missing(trace, judged, joined), _too_many(trace.tables, judged), _apart(judged))
+    demanded = trace.keep(_demanded(trace, settled, joined))
+    judged = trace.keep(settled.join(demanded.select(*MEMBER).distinct(), list(MEMBER), "left_semi"))
+    wrong = (_missing(judged, demanded), _too_many(trace.tables, judged), _apart(judged))
     found = reduce(DataFrame.unionByName, wrong).groupBy(*MEMBER, "position").agg(F.min("wrong").alias("wrong"))
     return violations("L1", found, F.concat(F.lit("the last view: "), "wrong"))
 
@@ -52,8 +54,8 @@ def _last_views(trace: Projections) -> DataFrame:
     )
 
 
-def _missing(trace: Projections, judged: DataFrame, joined: DataFrame) -> DataFrame:
-    """Who lacks a sender that was there for long enough."""
+def _demanded(trace: Projections, settled: DataFrame, joined: DataFrame) -> DataFrame:
+    """The senders that each process must have in its last view, since they were there for long enough."""
     sent = (
         trace.tables.send.where("kind = 'SEND' and agreed is not null")
         .select(*MEMBER, "position", moment().alias("moment"))
@@ -63,7 +65,7 @@ def _missing(trace: Projections, judged: DataFrame, joined: DataFrame) -> DataFr
         .agg(F.min("moment").alias("first_sent"))
     )
     entered_as_sender = F.when(F.expr("joined.role = 'sender'") & held("L1"), F.col("entered"))
-    demanded = joined.join(sent, list(MEMBER), "left").select(
+    senders = joined.join(sent, list(MEMBER), "left").select(
         *GROUP,
         "end_clock",
         member(F.col("process"), F.col("incarnation")).alias("wanted"),
@@ -72,9 +74,18 @@ def _missing(trace: Projections, judged: DataFrame, joined: DataFrame) -> DataFr
         F.least("first_sent", entered_as_sender).alias("settled"),
     )
     return (
-        judged.join(demanded, [*GROUP, "end_clock"])
+        settled.join(senders, [*GROUP, "end_clock"])
         .where(F.col("other_ended") >= F.col("ended") - _NEAR_NANOSECONDS)
-        .where("other_joined <= due and settled <= due and not coalesce(array_contains(members, wanted), false)")
+        .where("other_joined <= due and settled <= due")
+        .select(*MEMBER, "wanted")
+    )
+
+
+def _missing(judged: DataFrame, demanded: DataFrame) -> DataFrame:
+    """Who lacks a sender."""
+    return (
+        judged.join(demanded, list(MEMBER))
+        .where("not coalesce(array_contains(members, wanted), false)")
         .select(*MEMBER, "position", F.concat("wanted.process", F.lit(" is missing")).alias("wrong"))
     )
 
@@ -152,12 +163,10 @@ def termination(trace: Projections) -> DataFrame:
             [*STREAM, "number"],
             "left_anti",
         )
-        .groupBy(*line)
+        .groupBy(*STREAM, "position")
         .agg(F.min("number").alias("number"))
     )
-    return violations(
-        "L5", found, F.concat(F.lit("never delivered, though sent in the last view "), "view"), message_name()
-    )
+    return violations("L5", found, F.lit("never delivered, though sent in the last view"), message_name())
 
 
 def _listeners(trace: Projections) -> DataFrame:
