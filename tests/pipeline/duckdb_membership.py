@@ -116,8 +116,7 @@ where d.transitional is null
         from whole q where {_same_group("q", "d")} and q.view = d.view and q.role = 'sender' and q.latest
             and case when d.role = 'sender' then list_contains(d.transitional, q.itself)
                 <> (q.itself = d.itself or coalesce(q.previous = d.previous, false))
-            else (q.itself = d.itself or q.previous = d.previous)
-                and list_sort(list_distinct(coalesce(q.transitional, [])))
+            else q.previous = d.previous and list_sort(list_distinct(coalesce(q.transitional, [])))
                     <> list_sort(list_distinct(d.transitional)) end))
 """
 

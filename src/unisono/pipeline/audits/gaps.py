@@ -23,7 +23,7 @@ def reliable_causal(trace: Projections) -> DataFrame:
     in_order = Window.partitionBy(*STREAM, "stretch").orderBy("ordinal")
     goes_on = F.col("stays") & (F.lag("ordinal").over(in_order) == F.col("ordinal") - 1)
     spell = Window.partitionBy(*STREAM, "stretch", "spell")
-    lines = (
+    lines = trace.keep(
         in_views(trace.tables, "O4")
         .select("*", F.coalesce(goes_on, F.lit(False)).alias("goes_on"))
         .select("*", F.count(F.when(~F.col("goes_on"), 1)).over(in_order).alias("spell"))
@@ -44,14 +44,16 @@ def without_gaps(trace: Projections) -> DataFrame:
     """O7: a line is one view."""
     in_order = Window.partitionBy(*STREAM, "stretch").orderBy("ordinal")
     comes_along = F.lead("stays").over(in_order) & (F.lead("ordinal").over(in_order) == F.col("ordinal") + 1)
-    lines = in_views(trace.tables, "O7").select(
-        *STREAM,
-        "view_position",
-        "view",
-        "start",
-        F.col("view_position").alias("line"),
-        F.col("start").alias("first"),
-        ((F.col("ordinal") < F.col("views")) & ~F.coalesce(comes_along, F.lit(False))).alias("ended"),
+    lines = trace.keep(
+        in_views(trace.tables, "O7").select(
+            *STREAM,
+            "view_position",
+            "view",
+            "start",
+            F.col("view_position").alias("line"),
+            F.col("start").alias("first"),
+            ((F.col("ordinal") < F.col("views")) & ~F.coalesce(comes_along, F.lit(False))).alias("ended"),
+        )
     )
     return gaps(trace, "O7", lines)
 

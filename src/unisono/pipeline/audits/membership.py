@@ -84,8 +84,6 @@ def transitional_set(trace: Projections) -> DataFrame:
             F.collect_set(F.coalesce("transitional", _nobody())).alias("theirs"),
         )
     )
-    own = senders.select(*MEMBER, "view", F.array(F.coalesce("transitional", _nobody())).alias("own"))
-    mine = F.col("transitional")
     known = F.coalesce("earlier_members", F.array("itself"))
     seen = F.array_sort(F.array_intersect("transitional", "installers"))
     due = F.array_sort(F.array_union(F.coalesce("companions", _nobody()), F.array("itself")))
@@ -93,7 +91,6 @@ def transitional_set(trace: Projections) -> DataFrame:
         whole.join(_earlier_members(trace.agreed), [*MEMBER, "position"], "left")
         .join(installers, list(VIEW), "left")
         .join(companions, list(STEP), "left")
-        .join(own, [*MEMBER, "view"], "left")
         .select(
             *MEMBER,
             "position",
@@ -102,8 +99,7 @@ def transitional_set(trace: Projections) -> DataFrame:
             .when(F.size(F.array_except("transitional", F.array_intersect("members", known))) > 0, F.lit(_STRANGERS))
             .when(F.expr("latest and role = 'sender'") & (seen != due), F.lit("it is not those who came along"))
             .when(
-                F.expr("latest and role <> 'sender'")
-                & F.exists(F.coalesce(F.array_union("theirs", "own"), "theirs", "own"), lambda one: one != mine),
+                F.expr("latest and role <> 'sender'") & F.exists("theirs", lambda one: one != F.col("transitional")),
                 F.lit("it is not that of the senders"),
             )
             .alias("wrong"),
