@@ -417,11 +417,12 @@ _ALL = (
             "that JOIN has every sender: who has an END at most 1 s earlier, is in no fault that never ended, whose "
             "last JOIN or LEAVE in the group is a JOIN 10 s before the END of p or more, and who either joined with "
             "the role sender, has a last service with agreed views and is as long in its stretch, or has a SEND "
-            "with `agreed` since that JOIN and 10 s before. It has nobody who crashed, or left for good, 10 s "
-            "before, or whose name is in a fault that never ended, where its last begin is as old. And it is the "
-            "same view as that of the judged process with the lowest (name, incarnation), if their ENDs are at most "
-            "1 s apart. Without a VIEW it has nobody. Times that do not compare are not judged. There is one "
-            "violation for each p and group, at its END."
+            "with `agreed` since that JOIN and 10 s before. Where there is no such sender at all, p is not judged: "
+            "nobody makes a view any more. It has nobody who crashed, or left for good, 10 s before, or whose name "
+            "is in a fault that never ended, where its last begin is as old. And it is the same view as that of the "
+            "judged process with the lowest (name, incarnation), if their ENDs are at most 1 s apart. Without a "
+            "VIEW it has nobody. Times that do not compare are not judged. There is one violation for each p and "
+            "group, at its END."
         ),
         report="long after the last fault a last view is not that of all living senders",
         oracle=oracles.membership_precision,

@@ -5,7 +5,19 @@ The checkers are tested with these.
 
 from __future__ import annotations
 
-from unisono.properties.damages import contents, deliveries, keys, order, repairs, rings, runs, views
+from unisono.properties.damages import (
+    agreement,
+    contents,
+    deliveries,
+    keys,
+    order,
+    repairs,
+    rings,
+    runs,
+    settled,
+    synchrony,
+    views,
+)
 from unisono.properties.damages.damage import Damage
 
 __all__ = ["DAMAGES", "Damage"]
@@ -55,6 +67,39 @@ _ALL = (
     runs.stalled,
     runs.silenced,
     runs.shut_out,
+    agreement.without_itself,
+    agreement.lower_view,
+    agreement.repeated_view,
+    agreement.reused_identifier,
+    agreement.other_start_point,
+    agreement.other_origin,
+    agreement.disputed_primary,
+    agreement.one_too_many_came_along,
+    agreement.one_too_few_came_along,
+    agreement.receiver_knows_better,
+    agreement.stranger_came_along,
+    agreement.untold_set,
+    agreement.disjoint_primary,
+    agreement.rival_primary,
+    agreement.skipped_view,
+    agreement.made_up_view,
+    synchrony.delivered_in_the_next_view,
+    synchrony.sent_in_another_view,
+    synchrony.moved_across_the_view,
+    synchrony.skipped_before_the_view,
+    synchrony.extra_before_the_view,
+    synchrony.skipped_after_the_middle,
+    synchrony.another_order_before_the_view,
+    synchrony.opposite_order_before_the_view,
+    synchrony.cut_message_left_out,
+    synchrony.answered_for_too_much,
+    synchrony.own_message_unheard_before_a_view,
+    synchrony.own_message_unheard_at_the_end,
+    settled.different_last_view,
+    settled.missing_in_the_last_view,
+    settled.ghost_in_the_last_view,
+    settled.never_delivered_in_the_view,
+    settled.deaf_at_the_end,
 )
 
 DAMAGES: dict[str, Damage] = {item.name: item for item in _ALL}

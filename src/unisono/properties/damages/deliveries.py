@@ -70,7 +70,7 @@ def swapped_deliveries(rows: Rows, random: Random) -> Rows | None:
 
 @damage("A delivery comes before the view that introduces its source.", "O2")
 def delivery_before_view(rows: Rows, random: Random) -> Rows | None:
-    spell = one_of(random, [spell for spell in spells_of(rows) if spell.deliveries])
+    spell = one_of(random, [spell for spell in spells_of(rows) if spell.deliveries and not spell.known])
     if spell is None:
         return None
     view, delivery = spell.views[0], spell.deliveries[0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from unisono.properties.damages.damage import Rows, damage, one_of
-from unisono.properties.damages.reading import at_time_of, in_place_of, with_start
+from unisono.properties.damages.reading import FRESH, at_time_of, goes_on, in_place_of, with_start
 from unisono.trace.schema import DeliverRow, SendRow, ViewRow
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ class Window(Struct):
         return [index for index in self.deliveries if _source(rows, index) == source]
 
     def stays(self, rows: Rows, source: tuple[str, int]) -> bool:
-        """Whether the source is not gone from the next view."""
-        return self.following is None or source in _sources(rows, self.following)
+        """Whether the source goes on in the next view."""
+        return self.following is None or _goes_on(rows, self.following, source)
 
 
 def _source(rows: Rows, index: int) -> tuple[str, int]:
@@ -127,6 +127,13 @@ def _sources(rows: Rows, index: int) -> dict[tuple[str, int], int]:
     return {(start.source, start.incarnation): start.number for start in view.start}
 
 
+def _goes_on(rows: Rows, index: int, source: tuple[str, int]) -> bool:
+    """Whether what is heard of a source goes on over the view at this place."""
+    view = rows[index]
+    assert isinstance(view, ViewRow)
+    return source in _sources(rows, index) and goes_on(view, source)
+
+
 def _windows(rows: Rows) -> list[Window]:
     current: dict[tuple[str, str, int], Window] = {}
     found = []
@@ -139,6 +146,8 @@ def _windows(rows: Rows) -> list[Window]:
             if row.service == "RTO":
                 current[member] = Window(index)
                 found.append(current[member])
+        elif row.kind in FRESH:
+            current.pop(member, None)
         elif isinstance(row, DeliverRow) and row.service == "RTO" and member in current:
             current[member].deliveries.append(index)
     return found
@@ -192,6 +201,8 @@ def moved_start(rows: Rows, random: Random) -> Rows | None:
         for source in [] if following is None else _sources(rows, following.view):
             mine = [] if following is None else following.of(rows, source)
             if following is None or source not in _sources(rows, window.view) or not mine:
+                continue
+            if not _goes_on(rows, following.view, source):
                 continue
             later = len(mine) > 1 or (following.following is None and following.deliveries[-1] != mine[0])
             if later and _number(rows, mine[0]) == _sources(rows, following.view)[source]:

@@ -14,24 +14,35 @@ ORDERED = ("RSO", "RTO")
 """The services whose rows are damaged where order or views are at stake."""
 
 
+FRESH = ("SELF_FAIL", "BOOTSTRAP")
+"""The rows after which a process begins anew in its group."""
+
+
 class Spell(Struct):
-    """One spell of a source at an ordered member: where its views and deliveries stand in the trace."""
+    """One spell of a source at an ordered member: where its views and deliveries stand in the trace.
+
+    `known` says whether the source was in the view before, too, in an earlier spell.
+    """
 
     member: tuple[str, str, int]
     source: tuple[str, int]
     views: list[int]
     deliveries: list[int] = []
     current: bool = False
+    known: bool = False
 
 
 def spells_of(rows: Rows) -> list[Spell]:
     spells: list[Spell] = []
     views: dict[tuple[str, str, int], dict[tuple[str, int], Spell]] = {}
     stretches: dict[tuple[str, str, int], int] = {}
+    restarted: set[tuple[str, str, int]] = set()
     for index, row in enumerate(rows):
         member = (row.group, row.process, row.incarnation)
         if row.kind == "JOIN" or (row.service not in ORDERED and row.kind in ("SEND", "DELIVER", "GAUGE")):
             views.pop(member, None)
+        elif row.kind in FRESH:
+            restarted.add(member)
         elif row.service not in ORDERED:
             continue
         elif isinstance(row, ViewRow):
@@ -42,11 +53,12 @@ def spells_of(rows: Rows) -> list[Spell]:
             for start in row.start:
                 source = (start.source, start.incarnation)
                 spell = before.get(source)
-                if spell is None:
-                    spell = Spell(member, source, [])
+                if spell is None or member in restarted or not goes_on(row, source):
+                    spell = Spell(member, source, [], known=spell is not None)
                     spells.append(spell)
                 spell.views.append(index)
                 views[member][source] = spell
+            restarted.discard(member)
         elif isinstance(row, DeliverRow):
             spell = views.get(member, {}).get((row.source, row.source_incarnation))
             if spell is not None:
@@ -55,6 +67,13 @@ def spells_of(rows: Rows) -> list[Spell]:
         for spell in view.values():
             spell.current = True
     return spells
+
+
+def goes_on(view: ViewRow, source: tuple[str, int]) -> bool:
+    """Whether a member of a view came along into it, as far as that matters."""
+    if view.service != "RTO" or view.transitional is None or source == (view.process, view.incarnation):
+        return True
+    return source in [(one.process, one.incarnation) for one in view.transitional]
 
 
 def with_start(row: AnyRow, source: tuple[str, int], step: int | None) -> ViewRow:

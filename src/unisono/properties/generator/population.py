@@ -56,7 +56,8 @@ class Member:
     it has not passed yet under a reliable service, `loose` to what it got in an unreliable stretch. `counted` are the
     receivers that it waits for before it releases anything beyond `released`. A sender is in a view that all senders
     agree on, `agreed`, whatever its service; `installed` is the one that it has under reliable timestamp order, `cut`
-    how much of it is still delivered when its end is known, and `strange` says whether it ever had another service.
+    how much of it is still delivered when its end is known, `newest` when its
+    newest one began, and `strange` says whether it ever had another service.
     """
 
     def __init__(self, life: Life, group: str, role: str, service: str, wants: str) -> None:
@@ -69,6 +70,7 @@ class Member:
         self.agreed: AgreedView | None = None
         self.installed: AgreedView | None = None
         self.cut: dict[Member, int] | None = None
+        self.newest = 0
         self.strange = service != "RTO"
         self.left = False
         self.stretch = 1
@@ -119,6 +121,7 @@ class Member:
         self.service = service
         self.strange = self.strange or service != "RTO"
         self.installed = self.cut = None
+        self.newest = 0
 
     def drop_sources(self) -> None:
         """No source is in the view any more."""

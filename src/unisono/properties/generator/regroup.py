@@ -79,6 +79,7 @@ class Regrouping(Run):
             else:
                 self.grant(member, source, number)
         member.view, member.installed, member.cut, member.index = view.word, view, None, 0
+        member.newest = view.start_time
         member.enter_order()
         if member.role == "sender" and not view.seen:
             if middle is None:
@@ -211,9 +212,10 @@ class Regrouping(Run):
         senders = [member for member in self.members() if member.group == group and member.agreed is not None]
         return list({member.agreed: None for member in senders if member.agreed is not None})
 
-    def may_follow(self, group: str) -> list[AgreedView]:
+    def may_follow(self, member: Member) -> list[AgreedView]:
         """The views that a receiver may come into."""
-        return [view for view in self.agreed_views(group) if view.seen or not view.is_judged()]
+        views = [view for view in self.agreed_views(member.group) if view.start_time >= member.newest]
+        return [view for view in views if view.seen or not view.is_judged()]
 
     def make_progress(self) -> None:
         """Somebody installs a view: one of its own, or an agreed one."""
@@ -236,7 +238,7 @@ class Regrouping(Run):
     def follow(self, member: Member) -> bool:
         """One step of a receiver; false where there is none to take."""
         if member.installed is None:
-            view = self.one(self.may_follow(member.group))
+            view = self.one(self.may_follow(member))
             if view is None:
                 return False
             self.enter_middle(member, view)
@@ -275,11 +277,14 @@ class Regrouping(Run):
     def catch_up(self, member: Member, view: AgreedView | None) -> None:
         """A receiver gets into this view, or any that its senders are in now; where there is none, it leaves."""
         while member.installed is None or not member.installed.is_current() or view not in (None, member.installed):
+            if view is not None and view.start_time < member.newest:
+                self.leave_group(member)
+                return
             if member.installed is None and view is not None:
                 self.enter_middle(member, view)
             elif member.installed is not None and not member.installed.passages:
                 self.lose_track(member)
-            elif not self.follow(member) and member.installed is None and not self.may_follow(member.group):
+            elif not self.follow(member) and member.installed is None and not self.may_follow(member):
                 self.leave_group(member)
                 return
 

@@ -102,14 +102,14 @@ class Sampler(Regrouping):
         service = self.choose_service()
         if member is None or member.service == service:
             return
-        if service == "RTO" and member.role == "receiver" and not self.may_follow(member.group):
+        if service == "RTO" and member.role == "receiver" and not self.may_follow(member):
             return
         if member.service == "RSO" and service == "RTO" and member in member.due:
             self.deliver_up_to(member, member)
         stays = member.ordered
         member.change(service)
         if service == "RTO":
-            view = member.agreed or self.one(self.may_follow(member.group))
+            view = member.agreed or self.one(self.may_follow(member))
             member.view = None
             self.enter_middle(member, view)
         elif member.ordered and stays:

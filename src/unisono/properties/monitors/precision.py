@@ -149,13 +149,18 @@ class MembershipPrecision(Settled):
                 groups.setdefault(group, []).append((name, incarnation))
         for group, lives in groups.items():
             judged = sorted(life for life in lives if self._is_judged(self.seats[group, *life], life))
+            demanded = {life: self._demanded(group, lives, self.ends[life]) for life in judged}
+            judged = [life for life in judged if demanded[life]]
             for life in judged:
-                self._judge(group, lives, judged[0], life)
+                self._judge(group, demanded[life], judged[0], life)
 
-    def _judge(self, group: str, lives: list[Source], first: Source, life: Source) -> None:
+    def _demanded(self, group: str, lives: list[Source], end: End) -> list[Source]:
+        return [life for life in lives if self._is_demanded(self.seats[group, *life], life, end)]
+
+    def _judge(self, group: str, demanded: list[Source], first: Source, life: Source) -> None:
         seat, end = self.seats[group, *life], self.ends[life]
         members = set(seat.members)
-        missing = [one for one in lives if one not in members and self._is_demanded(self.seats[group, *one], one, end)]
+        missing = [one for one in demanded if one not in members]
         wrong = [one for one in members if self._is_forbidden(group, one, end)]
         other = self.ends[first]
         near = other.clock == end.clock and abs(other.time - end.time) <= SETTLING_NANOSECONDS // 2

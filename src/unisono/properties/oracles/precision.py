@@ -82,14 +82,14 @@ def membership_precision(rows: Sequence[AnyRow]) -> list[Violation]:
     violations = []
     for group in sorted({row.group for row in rows if row.group}):
         places = _places(rows, group)
-        judged = [place for place in places if _is_judged(rows, place)]
+        judged = [place for place in places if _is_judged(rows, place) and _demanded(rows, places, place.end)]
         for place in judged:
             end = place.end
             assert end is not None, "who is judged reached its end"
             views = place.views
             members = members_of(views[-1]) if views else set()
             due = moment(end) - PRECISION_NANOSECONDS
-            missing = [one.life for one in places if one.life not in members and _is_demanded(rows, one, end, due)]
+            missing = [life for life in _demanded(rows, places, end) if life not in members]
             wrong = [life for life in sorted(members) if _is_forbidden(rows, group, life, end, due)]
             first = judged[0]
             assert first.end is not None, "who is judged reached its end"
@@ -110,6 +110,14 @@ def _is_judged(rows: Sequence[AnyRow], place: Place) -> bool:
     if moment(join) > due or (entered is not None and moment(entered) > due):
         return False
     return promised(PROTOCOL, place.service, "L1")
+
+
+def _demanded(rows: Sequence[AnyRow], places: list[Place], end: MembershipRow | None) -> list[tuple[str, int]]:
+    """The senders that must be in the last view of the one that wrote `end`."""
+    if end is None:
+        return []
+    due = moment(end) - PRECISION_NANOSECONDS
+    return [place.life for place in places if _is_demanded(rows, place, end, due)]
 
 
 def _is_demanded(rows: Sequence[AnyRow], place: Place, end: MembershipRow, due: int) -> bool:
