@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
-from functools import reduce
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
-from pyspark.sql import DataFrame
 
 from tests.pipeline import duckdb_audits
 from tests.pipeline.traces import of_run
+from unisono.pipeline.audit import sized_for
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.tables import read_tables
 from unisono.trace.parquet import write_tables
@@ -277,10 +276,10 @@ def test_sql_finds_what_is_broken(by_sql: Counter[duckdb_audits.Place], name: st
 
 
 def test_spark_finds_the_same(spark: SparkSession, folder: Path, by_sql: Counter[duckdb_audits.Place]) -> None:
-    with closing(Projections(read_tables(spark, [folder]))) as trace:
-        found = []
+    found: Counter[tuple[object, ...]] = Counter()
+    with sized_for(spark, 0), closing(Projections(read_tables(spark, [folder]))) as trace:
         for form in FORMS.values():
             module, _, name = form.partition(":")
-            found.append(getattr(import_module(f"unisono.pipeline.audits.{module}"), name)(trace))
-        rows = reduce(DataFrame.unionByName, found).drop("text").collect()
-    assert Counter(tuple(row) for row in rows) == by_sql
+            rows = getattr(import_module(f"unisono.pipeline.audits.{module}"), name)(trace).drop("text").collect()
+            found.update(tuple(row) for row in rows)
+    assert found == by_sql
