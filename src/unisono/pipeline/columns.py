@@ -15,9 +15,6 @@ STREAM = (*MEMBER, *SOURCE)
 MESSAGE = ("run", "group", *SOURCE, "number")
 """One application message of a run."""
 
-VIOLATION = ("run", "property", "group", "process", "incarnation", "position", "message", "text")
-"""What every audit returns: a violation, and the run it is in."""
-
 AGREED = "M2"
 """The services with agreed views are those that promise this."""
 
@@ -61,7 +58,7 @@ def message_name(source: str = "source", incarnation: str = "source_incarnation"
 
 
 def violations(property_id: str, rows: DataFrame, text: Column, message: Column | None = None) -> DataFrame:
-    """Rows that break a property, in the form of a violation; each needs the columns of a member and a position."""
+    """Rows that break a property, in the form of a violation beside its run; each needs the columns of a member and a position."""
     return rows.select(
         "run",
         F.lit(property_id).alias("property"),

@@ -23,7 +23,7 @@ def reliable_causal(trace: Projections) -> DataFrame:
     in_order = Window.partitionBy(*STREAM, "stretch").orderBy("ordinal")
     goes_on = F.col("stays") & (F.lag("ordinal").over(in_order) == F.col("ordinal") - 1)
     spell = Window.partitionBy(*STREAM, "stretch", "spell")
-    lines = trace.keep(
+    lines = trace.settle(
         in_views(trace.tables, "O4")
         .select("*", F.coalesce(goes_on, F.lit(False)).alias("goes_on"))
         .select("*", F.count(F.when(~F.col("goes_on"), 1)).over(in_order).alias("spell"))
@@ -44,7 +44,7 @@ def without_gaps(trace: Projections) -> DataFrame:
     """O7: a line is one view."""
     in_order = Window.partitionBy(*STREAM, "stretch").orderBy("ordinal")
     comes_along = F.lead("stays").over(in_order) & (F.lead("ordinal").over(in_order) == F.col("ordinal") + 1)
-    lines = trace.keep(
+    lines = trace.settle(
         in_views(trace.tables, "O7").select(
             *STREAM,
             "view_position",
@@ -116,7 +116,7 @@ def gaps(trace: Projections, property_id: str, lines: DataFrame) -> DataFrame:
     highest = heard.groupBy(*MEMBER, "view_position").agg(F.max(F.struct("latest", *SOURCE)).alias("highest"))
     earlier = Window.partitionBy(*_LINE).orderBy("view_position").rowsBetween(Window.unboundedPreceding, -1)
     expected = F.col("first") + F.coalesce(F.sum("got").over(earlier), F.lit(0))
-    judged = trace.keep(
+    judged = trace.settle(
         lines.join(heard, [*STREAM, "view_position"], "left")
         .join(highest, [*MEMBER, "view_position"], "left")
         .select("*", (F.col("start") != expected).alias("jumps"))

@@ -31,7 +31,7 @@ from unisono.properties.promises import SETTLING_NANOSECONDS
 
 def multicast_liveness(trace: Projections) -> DataFrame:
     """L2."""
-    everybody = trace.keep(pairs(trace.tables))
+    everybody = trace.settle(pairs(trace.tables))
     return undelivered(trace, everybody.where("first is not null")).unionByName(
         left_out(trace, everybody.where("first is null"))
     )

@@ -133,7 +133,7 @@ def _earlier_members(agreed: DataFrame) -> DataFrame:
 def primary_component(trace: Projections) -> DataFrame:
     """M7: primary views in the order of their identifiers, as the first row of each has it."""
     names = F.transform("members", lambda one: one["process"])
-    primaries = trace.keep(
+    primaries = trace.settle(
         trace.agreed.where("primary")
         .groupBy(*VIEW)
         .agg(F.min(F.struct("place", "identifier", names.alias("names"))).alias("first"))

@@ -22,7 +22,7 @@ _NEAR_NANOSECONDS = SETTLING_NANOSECONDS // 2
 
 def membership_precision(trace: Projections) -> DataFrame:
     """L1."""
-    joined = trace.keep(
+    joined = trace.settle(
         _not_cut_off(trace, trace.standing.where("joined is not null and moved.kind = 'JOIN'")).join(
             _last_views(trace), list(MEMBER), "left"
         )
@@ -32,8 +32,8 @@ def membership_precision(trace: Projections) -> DataFrame:
         .where("joined.moment <= due and coalesce(entered <= due, true)")
         .withColumnRenamed("end_position", "position")
     )
-    demanded = trace.keep(_demanded(trace, settled, joined))
-    judged = trace.keep(settled.join(demanded.select(*MEMBER).distinct(), list(MEMBER), "left_semi"))
+    demanded = trace.settle(_demanded(trace, settled, joined))
+    judged = trace.settle(settled.join(demanded.select(*MEMBER).distinct(), list(MEMBER), "left_semi"))
     wrong = (_missing(judged, demanded), _too_many(trace.tables, judged), _apart(judged))
     found = reduce(DataFrame.unionByName, wrong).groupBy(*MEMBER, "position").agg(F.min("wrong").alias("wrong"))
     return violations("L1", found, F.concat(F.lit("the last view: "), "wrong"))
@@ -143,7 +143,7 @@ def termination(trace: Projections) -> DataFrame:
         .where("number >= start and moment <= due")
         .select(*line, "number")
     )
-    asked = trace.keep(owed.groupBy(*line).agg(F.min("number").alias("first"), F.max("number").alias("last"), *due))
+    asked = trace.settle(owed.groupBy(*line).agg(F.min("number").alias("first"), F.max("number").alias("last"), *due))
     delivered = trace.tables.deliver.where("kind = 'DELIVER'").select(*STREAM, "number")
     got = (
         delivered.join(F.broadcast(asked.select(*line, "first", "last")), list(STREAM))
@@ -151,7 +151,7 @@ def termination(trace: Projections) -> DataFrame:
         .groupBy(*line)
         .agg(*fingerprint("number"))
     )
-    suspects = trace.keep(
+    suspects = trace.settle(
         asked.join(got, list(line), "left")
         .where(" or ".join(f"not {name} <=> due_{name}" for name in FINGERPRINT))
         .select(*line)

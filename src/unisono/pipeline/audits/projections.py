@@ -43,6 +43,10 @@ class Projections:
         self._kept.append(table)
         return table.persist(StorageLevel.MEMORY_AND_DISK)
 
+    def settle(self, table: DataFrame) -> DataFrame:
+        """Compute a small table now, so that what reads it is planned without all that it was made from."""
+        return table.localCheckpoint()
+
     def shared(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
         """A table that a few audits read, made by the first of them."""
         if name not in self._shared:
@@ -72,27 +76,27 @@ class Projections:
     @cached_property
     def agreed(self) -> DataFrame:
         """Every installed view that is agreed, with what its process installed before and after it."""
-        return self.keep(agreed_views(self.tables))
+        return self.settle(agreed_views(self.tables))
 
     @cached_property
     def stays(self) -> DataFrame:
         """What each process delivered in each agreed view, as a fingerprint."""
-        return self.keep(stays(self.tables.deliver))
+        return self.settle(stays(self.tables.deliver))
 
     @cached_property
     def stretches(self) -> DataFrame:
         """Every stretch of every member, by the rows that tell of one."""
-        return self.keep(stretches(self.tables))
+        return self.settle(stretches(self.tables))
 
     @cached_property
     def later_stretches(self) -> DataFrame:
         """Where the stretches of a member that come after each one end."""
-        return self.keep(later_stretches(self.stretches))
+        return later_stretches(self.stretches)
 
     @cached_property
     def standing(self) -> DataFrame:
         """Every member that reached an END, as it was there."""
-        return self.keep(standing(self.tables, self.stretches))
+        return self.settle(standing(self.tables, self.stretches))
 
 
 def timeline(tables: Tables) -> DataFrame:

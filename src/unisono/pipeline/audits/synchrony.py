@@ -68,7 +68,7 @@ def virtual_synchrony(trace: Projections) -> DataFrame:
     before = trace.stays.withColumnRenamed("view", "previous")
     fingerprint_of = F.struct(*(F.coalesce(part, F.lit(0)).alias(part) for part in FINGERPRINT))
     first = F.min(F.when(F.col("full"), F.struct("place", "stretch", "set"))).over(Window.partitionBy(*STEP))
-    judged = trace.keep(
+    judged = trace.settle(
         transitions(trace.agreed)
         .join(before, list(_IN_PREVIOUS), "left")
         .select(*_PARTY, "place", "full", F.col("before.start").alias("start"), fingerprint_of.alias("set"))
@@ -121,7 +121,7 @@ def weak_total_order(trace: Projections) -> DataFrame:
     )
     steps = transitions(trace.agreed).select(*_PARTY, "place", "full").join(doubtful, list(MEMBER), "left")
     first = F.min(F.struct(~F.col("full"), "place", "stretch", "doubtful")).over(Window.partitionBy(*STEP))
-    judged = trace.keep(
+    judged = trace.settle(
         steps.select("*", first.alias("first"))
         .where("first.place <> place and (doubtful or first.doubtful)")
         .drop("doubtful")
@@ -154,7 +154,7 @@ def weak_total_order(trace: Projections) -> DataFrame:
 
 def agreed_forward_set(trace: Projections) -> DataFrame:
     """D9: what the cuts of those who came along cover, against what was delivered; one by one where they differ."""
-    cuts = trace.keep(_cuts(trace))
+    cuts = trace.settle(_cuts(trace))
     line = (*_IN_PREVIOUS, *SOURCE)
     asked = cuts.select(*_SENDER, "previous", "bound").distinct()
     sent = trace.sends.select(
@@ -174,7 +174,7 @@ def agreed_forward_set(trace: Projections) -> DataFrame:
         .groupBy(*line, "position", "bound")
         .agg(*fingerprint("number"))
     )
-    suspects = trace.keep(
+    suspects = trace.settle(
         cuts.join(expected, [*_SENDER, "previous", "bound"])
         .join(got, [*line, "position", "bound"], "left")
         .where(" or ".join(f"not {name} <=> due_{name}" for name in FINGERPRINT))
