@@ -16,13 +16,15 @@ from unisono.properties.oracles.cycles import in_a_cycle
 from unisono.properties.registry import PROPERTIES, Violation, monitor_violations, oracle_violations
 from unisono.trace.schema import AnyRow
 
-SEEDS = 80
+SEEDS = 320
 LEAST_APPLIED = 10
+ENOUGH = 20
 
 
 @cache
 def sampled(seed: int) -> tuple[AnyRow, ...]:
-    return tuple(good_trace(Random(seed), events=25, groups=("market", "yard") if seed % 2 == 0 else ("market",)))
+    groups = ("market", "yard") if seed % 2 == 0 else ("market",)
+    return tuple(good_trace(Random(seed), events=25 if seed % 4 < 2 else 45, groups=groups))
 
 
 def places(violations: list[Violation]) -> Counter[object]:
@@ -54,6 +56,8 @@ def test_damage_is_named(name: str) -> None:
         if rows is not None:
             applied += 1
             assert assert_agreement(rows) >= set(DAMAGES[name].breaks), f"seed {seed}"
+        if applied == ENOUGH:
+            break
     assert applied >= LEAST_APPLIED
 
 
@@ -67,7 +71,7 @@ def test_damage_leaves_its_input_alone(name: str) -> None:
 @pytest.mark.parametrize("name", ["ring", "forged_ring"])
 def test_a_ring_is_a_cycle_whatever_the_timestamps_say(name: str) -> None:
     """Each process of the forged one follows its own timestamps: O6 has nothing to say, O8 has."""
-    rings = [DAMAGES[name].apply(list(sampled(seed)), Random(seed)) for seed in range(SEEDS)]
+    rings = [DAMAGES[name].apply(list(sampled(seed)), Random(seed)) for seed in range(80)]
     for rows in [rows for rows in rings if rows is not None]:
         assert len(in_a_cycle(rows)) == 3
         found = assert_agreement(rows)
@@ -80,7 +84,7 @@ def test_every_property_is_broken_by_some_damage() -> None:
 
 
 @given(seed=st.integers(0, 2**32), names=st.lists(st.sampled_from(sorted(DAMAGES)), min_size=1, max_size=2))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_both_forms_agree_on_damaged_traces(seed: int, names: list[str]) -> None:
     random = Random(seed)
     rows = good_trace(random, events=random.randrange(40), truth=random.random() < 0.8)

@@ -8,8 +8,10 @@ from random import Random
 from unisono.properties.generator import NAMES, good_trace
 from unisono.properties.oracles.cycles import in_a_cycle
 from unisono.properties.oracles.total import eras
+from unisono.properties.promises import PRECISION_NANOSECONDS
 from unisono.properties.registry import MonitorSuite, monitor_violations, oracle_violations
-from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, SendRow, ViewRow
+from unisono.properties.violation import moment
+from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, GaugeRow, MembershipRow, SendRow, ViewRow
 
 TRACES = 1000
 RELIABLE = ("RSO", "RTO")
@@ -44,7 +46,7 @@ def test_a_long_valid_trace_raises_no_alarm() -> None:
 
 def test_valid_traces_hold_what_the_properties_speak_of() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(200):
+    for seed in range(400):
         rows = sampled(seed)
         seen.update(row.kind for row in rows)
         seen.update(f"{row.kind} {row.service}" for row in rows)
@@ -62,6 +64,7 @@ def test_valid_traces_hold_what_the_properties_speak_of() -> None:
         seen["repeats"] += _repeats(rows)
         seen.update(_of_later_stretches(rows))
         seen.update(_of_changed_services(rows))
+        seen.update(_of_agreed_views(rows))
         seen["domain"] += sum(isinstance(row, MembershipRow) and row.across is not None for row in rows)
     rare = [
         "CRASH",
@@ -81,6 +84,9 @@ def test_valid_traces_hold_what_the_properties_speak_of() -> None:
     rare += [f"{kind} {service}" for kind in ("SEND", "DELIVER") for service in ("UU", "USO", "UTO", "ALF")]
     rare += ["SUSPECT", "domain", "RSO to RTO", "RTO to RSO", "unreliable to reliable", "reliable to unreliable"]
     rare += ["equal timestamps", "two groups in one order"]
+    rare += ["SELF_FAIL", "BOOTSTRAP", "EXCLUDED", "primary", "farewell", "into the middle", "receiver follows"]
+    rare += ["sender into the middle", "receiver from the beginning", "last view of all", "cut short"]
+    common += ["CUT", "merge", "goes on", "sent in an agreed view"]
     again = ["JOIN again", "VIEW again", "SEND again", "DELIVER again", "own skipped", "served otherwise"]
     assert [word for word in [*rare, *again, "cap", "own delivery", "repeats"] if seen[word] < 10] == []
     assert [word for word in common if seen[word] < 200] == []
@@ -120,10 +126,33 @@ def _of_changed_services(rows: list[AnyRow]) -> Counter[str]:
         seen[" to ".join(sorts)] += 1
         seen[f"{before.service} to {row.service}"] += 1
         if sorts == ["reliable", "reliable"]:
-            assert row.kind == "VIEW"
+            assert row.kind == "VIEW" or (row.service == "RTO" and row.kind == "ACTIVATE")
     sent = [(row.group, row.timestamp) for row in rows if isinstance(row, SendRow)]
     seen["equal timestamps"] += len(set(sent)) < len(sent)
     seen["two groups in one order"] += sum(len({row.group for row in era}) > 1 for era in eras(rows))
+    return seen
+
+
+def _of_agreed_views(rows: list[AnyRow]) -> Counter[str]:
+    """How processes come into agreed views, and what they leave behind."""
+    seen: Counter[str] = Counter()
+    for view in [row for row in rows if isinstance(row, ViewRow) and row.service == "RTO"]:
+        seen["primary"] += bool(view.primary)
+        seen["merge"] += len(view.merged) > 1
+        seen["farewell"] += view.previous is not None and not view.merged
+        seen["goes on"] += view.previous is not None
+        seen["into the middle"] += not view.whole and view.role == "receiver"
+        seen["sender into the middle"] += not view.whole and view.role == "sender"
+        seen["receiver follows"] += view.role == "receiver" and view.previous is not None
+        seen["receiver from the beginning"] += view.role == "receiver" and view.previous is None and view.whole
+    seen["sent in an agreed view"] += sum(isinstance(row, SendRow) and row.agreed is not None for row in rows)
+    ends = [row for row in rows if row.kind == "END"]
+    heals = [row for row in rows if isinstance(row, FaultRow) and row.fault == "heal"]
+    seen["last view of all"] += bool(ends and heals) and moment(ends[0]) - moment(heals[-1]) > PRECISION_NANOSECONDS
+    heard = {(row.group, row.source, row.number) for row in rows if isinstance(row, DeliverRow)}
+    seen["cut short"] += any(
+        isinstance(row, SendRow) and (row.group, row.process, row.number) not in heard for row in rows
+    )
     return seen
 
 
@@ -146,8 +175,10 @@ def test_a_process_that_joins_again_repeats_no_identifier_and_begins_alone() -> 
             assert [row.number for row in sent] == list(range(1, len(sent) + 1))
             assert [row.sequence for row in sent] == sorted({row.sequence for row in sent})
             views = [row for row in mine if isinstance(row, ViewRow)]
-            assert len({row.view for row in views}) == len(views)
-            if join.service in RELIABLE:
+            assert isinstance(join, MembershipRow)
+            if join.role == "sender":
+                assert len({row.view for row in views}) == len(views)
+            if join.service == "RSO" or (join.service == "RTO" and join.role == "sender"):
                 first = after[0]
                 assert isinstance(first, ViewRow)
                 assert first.previous is None

@@ -60,7 +60,11 @@ def test_every_promise_says_what_it_leaves_out() -> None:
         ("USO", {"D1", "D2", "O1", "O8"}),
         ("UTO", {"D1", "D2", "O1", "O3", "O6", "O8"}),
         ("RSO", {"D1", "D2", "D8", "M3", "O1", "O2", "O8", "L2"}),
-        ("RTO", {"D1", "D2", "D8", "M3", "O1", "O2", "O3", "O4", "O6", "O7", "O8", "L2"}),
+        (
+            "RTO",
+            {"D1", "D2", "D8", "M3", "O1", "O2", "O3", "O4", "O6", "O7", "O8", "L2"}
+            | {"M2", "M4", "M5", "M7", "M9", "D3", "D4", "D5", "D9", "O5", "L1", "L5"},
+        ),
     ],
 )
 def test_what_a_service_promises(service: str, ids: set[str]) -> None:
@@ -69,6 +73,10 @@ def test_what_a_service_promises(service: str, ids: set[str]) -> None:
 
     assert kept("receiver") == ids | {"L6", "L7"}
     views = {"M3"} & ids
+    if service in ("RSO", "RTO"):
+        views |= {"D6", "L3"}
+    if service == "RTO":
+        views |= {"M1", "M2", "M4", "M5", "M7", "L1"}
     assert kept("sender") == views | {"O3", "O8", "L4", "L6", "L7", "L8"}
     assert kept(None) == kept("receiver") | kept("sender")
 

@@ -125,7 +125,7 @@ def _with_set(rows: Rows, index: int, along: list[tuple[str, int]]) -> Rows:
 
 @damage("A process says that somebody came along who did not.", "M5")
 def one_too_many_came_along(rows: Rows, random: Random) -> Rows | None:
-    candidates = []
+    candidates: list[tuple[int, tuple[str, int]]] = []
     for index in agreed_views(rows):
         view = view_at(rows, index)
         if view.whole and view.role == "sender":
@@ -137,7 +137,7 @@ def one_too_many_came_along(rows: Rows, random: Random) -> Rows | None:
 
 @damage("A process leaves out somebody who came along.", "M5")
 def one_too_few_came_along(rows: Rows, random: Random) -> Rows | None:
-    candidates = []
+    candidates: list[tuple[int, tuple[str, int]]] = []
     for index in agreed_views(rows):
         view = view_at(rows, index)
         if view.whole and view.role == "sender":
@@ -161,8 +161,8 @@ def receiver_knows_better(rows: Rows, random: Random) -> Rows | None:
                 for one in leaders
             ):
                 candidates.append(index)
-    index = one_of(random, candidates)
-    return None if index is None else _with_set(rows, index, _came_along(view_at(rows, index))[1:])
+    found = one_of(random, candidates)
+    return None if found is None else _with_set(rows, found, _came_along(view_at(rows, found))[1:])
 
 
 @damage("A stranger is in a transitional set.", "M5")

@@ -12,7 +12,7 @@ from unisono.properties.damages.passages import AGREED, agreed_views, life, memb
 from unisono.properties.damages.reading import FRESH, send_of
 from unisono.properties.promises import PRECISION_NANOSECONDS
 from unisono.properties.violation import moment
-from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, SendRow, Start
+from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, Start
 
 if TYPE_CHECKING:
     from random import Random

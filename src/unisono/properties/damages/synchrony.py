@@ -79,7 +79,7 @@ def skipped_before_the_view(rows: Rows, random: Random) -> Rows | None:
 
 @damage("One of two that go on together delivers what the other does not.", "D5")
 def extra_before_the_view(rows: Rows, random: Random) -> Rows | None:
-    candidates = []
+    candidates: list[tuple[int, SendRow]] = []
     for passages in together(rows):
         for passage in passages:
             before = view_at(rows, passage.before)
@@ -200,13 +200,13 @@ def cut_message_left_out(rows: Rows, random: Random) -> Rows | None:
                 same = (row.source, row.source_incarnation) == (cut.source, cut.source_incarnation)
                 if same and row.sequence <= cut.last:
                     candidates.append(delivery)
-    index = one_of(random, candidates)
-    return None if index is None else without(rows, index)
+    gone = one_of(random, candidates)
+    return None if gone is None else without(rows, gone)
 
 
 @damage("A process answers for more than those who go on with it deliver.", "D9")
 def answered_for_too_much(rows: Rows, random: Random) -> Rows | None:
-    candidates = []
+    candidates: list[tuple[int, int]] = []
     for passage in _answering(rows):
         got = {message_at(rows, index) for index in passage.deliveries}
         before = view_at(rows, passage.before)
@@ -239,8 +239,8 @@ def own_message_unheard_before_a_view(rows: Rows, random: Random) -> Rows | None
             sent = send_of(rows, row)
             if (row.source, row.source_incarnation) == life(row) and sent is not None:
                 candidates.append(index)
-    index = one_of(random, candidates)
-    return None if index is None else without(rows, index)
+    gone = one_of(random, candidates)
+    return None if gone is None else without(rows, gone)
 
 
 @damage("A sender that lives never hears its own message.", "D6", "L3")
@@ -263,5 +263,5 @@ def own_message_unheard_at_the_end(rows: Rows, random: Random) -> Rows | None:
         same = rows[sent].stretch == row.stretch
         if not over and asked and same and moment(rows[sent]) <= moment(end) - SETTLING_NANOSECONDS:
             candidates.append(index)
-    index = one_of(random, candidates)
-    return None if index is None else without(rows, index)
+    gone = one_of(random, candidates)
+    return None if gone is None else without(rows, gone)

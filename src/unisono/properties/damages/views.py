@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -77,7 +78,8 @@ def removed_view(rows: Rows, random: Random) -> Rows | None:
         return (row.group, row.process, row.incarnation, row.view)
 
     used = {installed(rows[index]) for index in _in_view(rows)}
-    index = one_of(
-        random, [index for index, row in enumerate(rows) if isinstance(row, ViewRow) and installed(row) in used]
-    )
+    views = [index for index, row in enumerate(rows) if isinstance(row, ViewRow)]
+    times = Counter(installed(rows[index]) for index in views)
+    once = [index for index in views if times[installed(rows[index])] == 1]
+    index = one_of(random, [index for index in once if installed(rows[index]) in used])
     return None if index is None else rows[:index] + rows[index + 1 :]

@@ -8,7 +8,7 @@ from unisono.properties.generator.agreement import AgreedView, Passage
 from unisono.properties.generator.order import begins_above
 from unisono.properties.generator.run import Run
 from unisono.trace import schema
-from unisono.trace.schema import MembershipRow, Reason, RepairRow, Start, ViewRow
+from unisono.trace.schema import MembershipRow, Reason, RepairRow, ViewRow
 
 if TYPE_CHECKING:
     from random import Random
@@ -95,7 +95,7 @@ class Regrouping(Run):
             leader_sequence=view.sequence,
             previous=previous,
             role=member.role,
-            start=view.points if middle is None else [_point(source, number) for source, number in middle.items()],
+            start=view.points if middle is None else [source.start_at(number) for source, number in middle.items()],
             transitional=[schema.Member(one.life.name, one.life.incarnation) for one in along],
             merged=view.merged,
             whole=middle is None,
@@ -105,17 +105,19 @@ class Regrouping(Run):
 
     def enter_middle(self, member: Member, view: AgreedView) -> None:
         """A member comes into a view that is there already, at points that it has not passed."""
+        self.hear()
         middle: dict[Member, int] = {}
         for source, start in view.starts.items():
             lowest = max(start, begins_above(member, source))
-            middle[source] = self.random.randint(lowest, max(lowest, view.end_of(source)))
+            highest = max(lowest, view.end_of(source))
+            middle[source] = self.random.randint(lowest, self.random.choice((lowest, highest)))
         along: list[Member] = []
         if member.role == "sender":
             middle[member] = max(member.lowest.get(member, 1), len(member.sent) + 1)
             along = [member]
         whole = not along and all(begins_above(member, source) <= start for source, start in view.starts.items())
         if whole and middle != view.starts:
-            whole = self.random.random() < 0.5
+            whole = self.random.random() < 0.3
         member.drop_sources()
         self.enter(member, view, None, along, None if whole else middle)
 
@@ -142,14 +144,14 @@ class Regrouping(Run):
             before.passages.append(passage)
             before.ends.update({member: len(member.sent) + 1 for member in passage.along})
         for member in self.random.sample(participants, len(participants)):
-            before = member.agreed
-            assert before is not None, "a sender is always in some view"
+            left = member.agreed
+            assert left is not None, "a sender is always in some view"
             member.agreed = view
             if len(participants) > 1 and not self.settled and self.random.random() < 0.02:
                 self.kill(member.life)
             elif member.service == "RTO":
-                passages[before].seen = True
-                self.enter(member, view, before.word, passages[before].along, None, *_reasons(before, view))
+                passages[left].seen = True
+                self.enter(member, view, left.word, passages[left].along, None, *_reasons(left, view))
         for before in ways:
             for member in before.present():
                 if member.service == "RTO" and self.random.random() < 0.3:
@@ -201,11 +203,22 @@ class Regrouping(Run):
         """Some senders of one group agree on a view: to merge, to go on without somebody, or just so."""
         views = self.agreed_views(self.random.choice(self.groups))
         if views:
-            chosen = self.random.sample(views, min(len(views), self.random.choice((1, 2, 2, 3))))
+            count = len(views) if self.random.random() < 0.5 else self.random.randint(1, len(views))
+            chosen = self.random.sample(views, count)
             participants = [member for view in chosen for member in view.present()]
-            if self.random.random() < 0.25 and len(participants) > 1:
+            if self.random.random() < 0.2 and len(participants) > 1:
                 participants = self.random.sample(participants, self.random.randint(1, len(participants) - 1))
             self.reform(participants)
+
+    def gather(self) -> None:
+        """Often those who begin together find each other at once."""
+        for group in self.groups:
+            participants = [member for view in self.agreed_views(group) for member in view.present()]
+            if participants and self.random.random() < 0.7:
+                self.reform(participants)
+                for member in [member for member in self.receivers() if member.group == group]:
+                    if self.random.random() < 0.7:
+                        self.follow(member)
 
     def agreed_views(self, group: str) -> list[AgreedView]:
         """The views that active senders of a group are in."""
@@ -297,10 +310,6 @@ class Regrouping(Run):
         member.left = True
         for source in member.due:
             source.counted.discard(member)
-
-
-def _point(source: Member, number: int) -> Start:
-    return source.start_at(number)
 
 
 def _reasons(before: AgreedView, view: AgreedView) -> list[Reason]:

@@ -42,7 +42,7 @@ class Run:
         self.everybody: list[Member] = []
         self.faults: list[list[str]] = []
         self.load = False
-        self.only_service = "RTO" if random.random() < 0.35 else None
+        self.only_service = "RTO" if random.random() < 0.45 else None
 
     def write(self, family: Any, kind: str, life: Life, group: str = "", **columns: Any) -> None:
         """Append one row of a life, now."""

@@ -8,37 +8,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unisono.properties.generator.order import ready
-from unisono.properties.generator.population import Member, Message
+from unisono.properties.generator.population import Member
 from unisono.properties.generator.regroup import Regrouping
 from unisono.properties.generator.run import LATE_PACE, NAMES, SECOND
-from unisono.properties.promises import CLOCK_HELD, PRECISION_NANOSECONDS
+from unisono.properties.generator.settling import Settling
+from unisono.properties.promises import CLOCK_HELD
 from unisono.trace.schema import (
     AnyRow,
     GaugeRow,
     MembershipRow,
     Reason,
     RepairRow,
-    SendRow,
 )
 
 if TYPE_CHECKING:
     from random import Random
 
 
-class Sampler(Regrouping):
+class Sampler(Settling):
     """The steps that a run may take next."""
 
     def send(self) -> None:
-        """A message leaves after protocol messages, in one to three fragments."""
         member = self.one([member for member in self.members() if member.role == "sender"])
         if member is not None:
-            life = member.life
-            life.clock = max(life.clock + 1, (self.truth + life.offset) // 1000 + SECOND)
-            member.sequence += self.random.randrange(3) + self.random.randint(1, 3)
-            size, body = self.random.randrange(2000), self.random.getrandbits(63)
-            message = Message(len(member.sent) + 1, member.sequence, life.clock, size, body)
-            member.sent.append(message)
-            self.note(SendRow, "SEND", member, agreed=member.agreed.word, **message._asdict())
+            self.send_from(member)
+
+    def lose_one(self) -> None:
+        """A sender drops out of its view right after it sent something, and the others go on without it."""
+        views = [view for group in self.groups for view in self.agreed_views(group)]
+        view = self.one([view for view in views if len(view.present()) > 1])
+        if view is not None:
+            lost = self.random.choice(view.present())
+            for _ in range(self.random.randint(1, 3)):
+                self.tick()
+                self.send_from(lost)
+            if self.random.random() < 0.3:
+                self.kill(lost.life)
+            self.reform([member for member in view.present() if member is not lost])
 
     def deliver_some(self) -> None:
         """A member delivers something that its service allows."""
@@ -118,15 +124,6 @@ class Sampler(Regrouping):
             self.begin_alone(member)
         else:
             self.note(GaugeRow, "GAUGE", member, name="window_bytes", value=0)
-
-    def release(self, source: Member) -> None:
-        """A source forgets what all that count have."""
-        have = [receiver.due[source] for receiver in source.counted if source in receiver.due]
-        stable = min([source.sequence, *(source.start_at(number).sequence - 1 for number in have)])
-        if stable > source.released:
-            own = {"source": source.life.name, "source_incarnation": source.life.incarnation}
-            self.note(RepairRow, "GC", source, first=source.released + 1, last=stable, **own)
-            source.released = stable
 
     def release_some(self) -> None:
         source = self.one(self.members())
@@ -229,14 +226,15 @@ class Sampler(Regrouping):
         (send, 10),
         (deliver_some, 16),
         (meet, 6),
-        (part, 1),
-        (Regrouping.regroup, 4),
-        (Regrouping.follow_some, 2),
-        (Regrouping.fail_some, 0.2),
+        (part, 2),
+        (Regrouping.regroup, 2.5),
+        (lose_one, 1.2),
+        (Regrouping.follow_some, 3),
+        (Regrouping.fail_some, 0.4),
         (reinstall, 1),
         (appear, 2),
         (crash, 0.6),
-        (leave, 0.9),
+        (leave, 1.2),
         (rejoin, 3),
         (disturb, 1),
         (measure, 1.8),
@@ -244,61 +242,13 @@ class Sampler(Regrouping):
         (repair, 3),
         (release_some, 3),
         (leave_behind, 0.4),
-        (change_service, 1.2),
+        (change_service, 2),
         (pause, 0.6),
     )
 
     def step(self) -> None:
         self.advance(self.pace)
         self.random.choices([step for step, _ in self.STEPS], [weight for _, weight in self.STEPS])[0](self)
-
-    def settle(self) -> None:
-        """Faults end, most of them; then everybody that lives gets all that it is promised."""
-        while self.faults and self.random.random() < 0.9:
-            self.fault("end", "partition", self.faults.pop())
-        healed = self.random.random() < 0.85
-        if healed:
-            self.fault("begin", "heal", [])
-        cut_off = {name for fault in self.faults for name in fault}
-        self.settled = True
-        for group in self.groups:
-            self.settle_views(group, cut_off, healed)
-        for _ in range(self.random.randrange(6)):
-            self.tick()
-            self.send()
-        for member in [member for member in self.members() if member.ordered]:
-            for source in self.sources(member) if member.service == "RSO" else ():
-                excused = not healed or {member.life.name, source.life.name} & cut_off
-                missing = source.active and source.sent and source not in member.due
-                if missing and member.wants_source(source) and (not excused or self.random.random() < 0.5):
-                    self.activate(member, source, self.activation_point(member, source))
-            for source in [source for source in member.due if source.life.alive]:
-                self.deliver_up_to(member, source)
-        for source in self.members():
-            self.release(source)
-        if healed and self.random.random() < 0.5:
-            if self.load:
-                self.set_load(False)
-            self.truth += PRECISION_NANOSECONDS + self.random.randrange(2 * SECOND)
-            self.quiet_since = self.truth
-        elif self.truth - self.quiet_since < 4 * SECOND and self.random.random() < 0.8:
-            self.truth += 2 * SECOND + self.random.randrange(SECOND)
-
-    def settle_views(self, group: str, cut_off: set[str], healed: bool) -> None:
-        """Senders that can reach each other get into one view, all others into views without those who went on."""
-        senders = [member for view in self.agreed_views(group) for member in view.present()]
-        reachable = [member for member in senders if member.life.name not in cut_off]
-        last = reachable[0].agreed if healed and reachable else None
-        if last is not None and (set(last.members) != set(reachable) or not last.is_current()):
-            self.reform(reachable)
-            last = reachable[0].agreed
-        while True:
-            stale = [view for view in self.agreed_views(group) if not view.is_current()]
-            if not stale:
-                break
-            self.reform(stale[0].present())
-        for member in [member for member in self.receivers() if member.group == group]:
-            self.catch_up(member, last if member.life.name not in cut_off else None)
 
     def end(self) -> None:
         """The last moments, of which liveness asks nothing, and END at all that live."""
@@ -328,6 +278,7 @@ def good_trace(
     sampler = Sampler(random, names, groups)
     for name in names[: random.randint(2, len(names))]:
         sampler.begin(name)
+    sampler.gather()
     sampler.set_load(True)
     for _ in range(events):
         sampler.step()

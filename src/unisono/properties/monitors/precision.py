@@ -1,4 +1,4 @@
-"""Monitors of the end after the last fault: the right members (L1) and all messages (L5)."""
+"""The monitor of the right members after the last fault (L1)."""
 
 from __future__ import annotations
 
@@ -6,34 +6,12 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from unisono.properties.monitors import intervals
-from unisono.properties.monitors.agreed import FRESH, NOT_AGREED, members_of
-from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stream
-from unisono.properties.promises import PRECISION_NANOSECONDS, SETTLING_NANOSECONDS
-from unisono.properties.violation import message_name, moment, process_name
-from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, GaugeRow, MembershipRow, SendRow, ViewRow
-
-Clock = str | None
-"""What times compare with: None for the global time, else the host."""
-
-Time = tuple[int, Clock]
-
-
-def _time(row: AnyRow) -> Time:
-    return (moment(row), row.host if row.truth is None else None)
-
-
-class End(Struct, frozen=True):
-    """The end of a life that lasted until the run was over."""
-
-    position: int
-    time: int
-    clock: Clock
-
-    @property
-    def due(self) -> int:
-        """What happened later than this is not asked for."""
-        return self.time - PRECISION_NANOSECONDS
+from unisono.properties.monitors.agreed import NOT_AGREED, members_of
+from unisono.properties.monitors.monitor import Handler, Member, Source
+from unisono.properties.monitors.settled import End, Settled, Time, time_of
+from unisono.properties.promises import SETTLING_NANOSECONDS
+from unisono.properties.violation import moment, process_name
+from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, SendRow, ViewRow
 
 
 class Seat(Struct):
@@ -48,43 +26,6 @@ class Seat(Struct):
     view: str | None = None
     members: list[Source] = field(default_factory=list)
     sent: int | None = None
-
-
-class Settled(Monitor):
-    """What both have in common: ends, heals and faults."""
-
-    ends: dict[Source, End] = field(default_factory=dict)
-    healed: dict[Clock, int] = field(default_factory=dict)
-    away: dict[str, int] = field(default_factory=dict)
-    begun: dict[str, dict[Clock, int]] = field(default_factory=dict)
-    crashed: dict[Source, list[Time]] = field(default_factory=dict)
-
-    def common_handlers(self) -> dict[str, Handler]:
-        return {"END": self.on_end, "FAULT": self.on_fault, "CRASH": self.on_crash}
-
-    def on_end(self, row: MembershipRow) -> None:
-        self.ends[row.process, row.incarnation] = End(row.position, *_time(row))
-
-    def on_crash(self, row: MembershipRow) -> None:
-        self.crashed.setdefault((row.process, row.incarnation), []).append(_time(row))
-
-    def on_fault(self, row: FaultRow) -> None:
-        time, clock = _time(row)
-        if row.fault == "heal":
-            self.healed[clock] = max(time, self.healed.get(clock, time))
-        elif row.fault != "load":
-            for name in set(row.members):
-                self.away[name] = self.away.get(name, 0) + (1 if row.edge == "begin" else -1)
-                if row.edge == "begin":
-                    begun = self.begun.setdefault(name, {})
-                    begun[clock] = max(time, begun.get(clock, time))
-
-    def is_away(self, name: str) -> bool:
-        return self.away.get(name, 0) > 0
-
-    def is_settled(self, end: End) -> bool:
-        """Whether the last fault, but the lasting ones, ended long enough before."""
-        return end.clock in self.healed and self.healed[end.clock] <= end.due
 
 
 class MembershipPrecision(Settled):
@@ -121,7 +62,7 @@ class MembershipPrecision(Settled):
         seat.members = []
 
     def on_leave(self, row: MembershipRow) -> None:
-        self._seat(row).left = _time(row)
+        self._seat(row).left = time_of(row)
 
     def on_view(self, row: ViewRow) -> None:
         seat = self._seat(row)
@@ -202,149 +143,3 @@ class MembershipPrecision(Settled):
             return True
         begun = self.begun.get(life[0], {})
         return self.is_away(life[0]) and all(clock == end.clock and time <= end.due for clock, time in begun.items())
-
-
-class Kept(Struct, frozen=True):
-    """A message sent in the view that its sender still has."""
-
-    time: int
-    clock: Clock
-    agreed: str
-    stretch: int
-
-
-class Entered(Struct, frozen=True):
-    """A view as a member of it has it: in which stretch, and where its sources start."""
-
-    stretch: int
-    starts: dict[Source, int]
-
-
-class Attendant(Struct):
-    """One process in one group: how it is there, its views, and what it sent since the last one.
-
-    `lowest` is the lowest stretch of what is kept.
-    """
-
-    service: str | None = None
-    left: bool = False
-    stretch: int | None = None
-    views: dict[str, Entered] = field(default_factory=dict)
-    numbers: list[int] = field(default_factory=list)
-    kept: dict[int, Kept] = field(default_factory=dict)
-    lowest: int | None = None
-
-    def forget(self) -> None:
-        self.kept.clear()
-        self.lowest = None
-
-
-class Termination(Settled):
-    """L5. Keeps what each sender sent in its current view, the start points of views, and deliveries as runs."""
-
-    property_id: ClassVar[str] = "L5"
-
-    attendants: dict[Member, Attendant] = field(default_factory=dict)
-    delivered: dict[Stream, list[int]] = field(default_factory=dict)
-
-    def handlers(self) -> dict[str, Handler]:
-        return {
-            "JOIN": self.on_join,
-            "LEAVE": self.on_leave,
-            **dict.fromkeys(FRESH, self.on_fresh),
-            "VIEW": self.on_view,
-            "SEND": self.on_send,
-            "DELIVER": self.on_deliver,
-            "GAUGE": self.on_gauge,
-            **self.common_handlers(),
-        }
-
-    def _of(self, row: AnyRow, tells: bool = True) -> Attendant:
-        member = (row.group, row.process, row.incarnation)
-        found = self.attendants.get(member)
-        if found is None:
-            found = self.attendants[member] = Attendant()
-        if tells:
-            if row.service is not None:
-                found.service = row.service
-            if found.stretch is None or row.stretch > found.stretch:
-                found.stretch = row.stretch
-            if found.lowest is not None and row.stretch > found.lowest:
-                found.kept = {number: one for number, one in found.kept.items() if one.stretch >= row.stretch}
-                found.lowest = min((one.stretch for one in found.kept.values()), default=None)
-        return found
-
-    def on_join(self, row: MembershipRow) -> None:
-        self._of(row).left = False
-
-    def on_leave(self, row: MembershipRow) -> None:
-        attendant = self._of(row, tells=False)
-        attendant.left = True
-        attendant.forget()
-
-    def on_fresh(self, row: MembershipRow) -> None:
-        self._of(row, tells=False).forget()
-
-    def on_view(self, row: ViewRow) -> None:
-        attendant = self._of(row)
-        attendant.forget()
-        if row.service not in NOT_AGREED and row.view is not None:
-            starts = {(start.source, start.incarnation): start.number for start in row.start}
-            attendant.views[row.view] = Entered(row.stretch, starts)
-
-    def on_send(self, row: SendRow) -> None:
-        attendant = self._of(row)
-        first = intervals.add(attendant.numbers, row.number)
-        if first and row.service not in NOT_AGREED and row.agreed is not None:
-            attendant.kept[row.number] = Kept(*_time(row), row.agreed, row.stretch)
-            lowest = attendant.lowest
-            attendant.lowest = row.stretch if lowest is None else min(row.stretch, lowest)
-
-    def on_deliver(self, row: DeliverRow) -> None:
-        self._of(row)
-        stream = (row.group, row.process, row.incarnation, row.source, row.source_incarnation)
-        runs = self.delivered.get(stream)
-        if runs is None:
-            self.delivered[stream] = [row.number, row.number + 1]
-        elif runs[-1] == row.number:
-            runs[-1] = row.number + 1
-        else:
-            intervals.add(runs, row.number)
-
-    def on_gauge(self, row: GaugeRow) -> None:
-        self._of(row)
-
-    def conclude(self) -> None:
-        groups: dict[str, list[Source]] = {}
-        for group, name, incarnation in self.attendants:
-            if group:
-                groups.setdefault(group, []).append((name, incarnation))
-        for group, lives in groups.items():
-            waiting = [
-                life
-                for life in lives
-                if life in self.ends and life not in self.crashed and self.attendants[group, *life].kept
-            ]
-            for life in lives:
-                for source in waiting:
-                    if source != life and not self.is_away(source[0]) and not self.is_away(life[0]):
-                        self._judge(group, life, source)
-
-    def _judge(self, group: str, life: Source, source: Source) -> None:
-        attendant, end = self.attendants[group, *life], self.ends.get(life)
-        if end is None or attendant.left or attendant.service in NOT_AGREED or not self.is_settled(end):
-            return
-        runs = self.delivered.get((group, *life, *source), [])
-        missing = []
-        for number, kept in self.attendants[group, *source].kept.items():
-            view = attendant.views.get(kept.agreed)
-            if kept.clock != end.clock or kept.time > end.due or view is None:
-                continue
-            if view.stretch != attendant.stretch or life not in view.starts:
-                continue
-            if number >= view.starts.get(source, number + 1) and not intervals.holds(runs, number):
-                missing.append(number)
-        if missing:
-            message = message_name(*source, min(missing))
-            text = f"{message} was never delivered to {life[0]}, though both stayed in its view."
-            self.report(group, *life, end.position, message, text)

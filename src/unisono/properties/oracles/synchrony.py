@@ -148,7 +148,7 @@ def agreed_forward_set(rows: Sequence[AnyRow]) -> list[Violation]:
 
 def _cuts(rows: Sequence[AnyRow], after: ViewRow) -> list[RepairRow]:
     """What those who came along into a view had answered for."""
-    found = []
+    found: list[RepairRow] = []
     for member in after.transitional or ():
         theirs = [
             view

@@ -1,0 +1,151 @@
+"""Properties of what must happen in the end, and of what it may cost."""
+
+from __future__ import annotations
+
+from unisono.properties import oracles
+from unisono.properties.damages import DAMAGES
+from unisono.properties.entries.property import Property
+from unisono.properties.monitors.liveness import MulticastLiveness
+from unisono.properties.monitors.own import SelfDeliveryLiveness
+from unisono.properties.monitors.precision import MembershipPrecision
+from unisono.properties.monitors.progress import BoundedResources, NoDeadlock
+from unisono.properties.monitors.repair import RepairEfficiency
+from unisono.properties.monitors.stability import Stability
+from unisono.properties.monitors.termination import Termination
+
+LIVENESS = (
+    Property(
+        id="L1",
+        name="membership precision",
+        statement=(
+            "A process p with an END is judged in a group where its last JOIN or LEAVE is a JOIN, where the service "
+            "of its last JOIN, VIEW, SEND, DELIVER or GAUGE has agreed views, whose last `heal`, that JOIN and the "
+            "first VIEW of the stretch of its last VIEW since then (VIEWs here under agreed views only) are at "
+            "least 10 s older than its END, and whose name is in no fault that never ended. Its last VIEW since "
+            "that JOIN has every sender: who has an END at most 1 s earlier, is in no fault that never ended, whose "
+            "last JOIN or LEAVE in the group is a JOIN 10 s before the END of p or more, and who either joined with "
+            "the role sender, has a last service with agreed views and is as long in its stretch, or has a SEND "
+            "with `agreed` since that JOIN and 10 s before. Where there is no such sender at all, p is not judged: "
+            "nobody makes a view any more. It has nobody who crashed, or left for good, 10 s before, or whose name "
+            "is in a fault that never ended, where its last begin is as old. And it is the same view as that of the "
+            "judged process with the lowest (name, incarnation), if their ENDs are at most 1 s apart. Without a "
+            "VIEW it has nobody. Times that do not compare are not judged. There is one violation for each p and "
+            "group, at its END."
+        ),
+        report="long after the last fault a last view is not that of all living senders",
+        oracle=oracles.membership_precision,
+        monitor=MembershipPrecision,
+        spark="unisono.pipeline.audits.membership:membership_precision",
+        counter_example=DAMAGES["different_last_view"],
+    ),
+    Property(
+        id="L2",
+        name="multicast liveness",
+        statement=(
+            "For a process that reached END in the group: (1) of every source in its last view that reached END too "
+            "it delivered all numbers from the start of the current spell on, except those sent less than 2 s "
+            "before its END; (2) every source that reached END in the group and sent something is in its last view, "
+            "if its JOIN asked for `all` or for a list with that name, if both JOINs, the first VIEW of the stretch "
+            "of its last one and a SEND of the source are at least 2 s older than its END, if the trace has a "
+            "`heal`, and if neither name is in a fault that never ended. The service of its last JOIN, VIEW, SEND, "
+            "DELIVER or GAUGE there must promise this. Times on clocks that cannot be compared are not judged."
+        ),
+        report="a living process lacks what a living source sent, or the source itself",
+        oracle=oracles.multicast_liveness,
+        monitor=MulticastLiveness,
+        spark="unisono.pipeline.audits.liveness:multicast_liveness",
+        counter_example=DAMAGES["removed_last_delivery"],
+    ),
+    Property(
+        id="L3",
+        name="self delivery at the end",
+        statement=(
+            "What D6 asks for at END alone: of a SEND under reliable source order with its own messages asked for, "
+            "or under agreed views with no later VIEW of its stretch under agreed views."
+        ),
+        report="a living sender never heard its own message",
+        oracle=oracles.self_delivery_liveness,
+        monitor=SelfDeliveryLiveness,
+        spark="unisono.pipeline.audits.membership:self_delivery_liveness",
+        counter_example=DAMAGES["own_message_unheard_at_the_end"],
+    ),
+    Property(
+        id="L4",
+        name="stability",
+        statement=(
+            "A source that reached END as a member has released everything that it sent since its last JOIN, except "
+            "in the last 2 s: the highest `last` of its GCs is not below the sequence of such a SEND. This is "
+            "judged where the last `heal` is at least 2 s older than the END, where no fault with its name never "
+            "ended, and where each receiver with a GRANT and no SUSPECT after it since then either left 10 s before "
+            "or more, or reached its own END at most 1 s earlier, with the source in its last VIEW and in no fault "
+            "that never ended. Times that do not compare are not judged."
+        ),
+        report="a living source did not release what everybody has",
+        oracle=oracles.stability,
+        monitor=Stability,
+        spark="unisono.pipeline.audits.repair:stability",
+        counter_example=DAMAGES["never_released"],
+    ),
+    Property(
+        id="L5",
+        name="termination of delivery",
+        statement=(
+            "Let p send a message (first SEND of its number) under agreed views in V, its `agreed`, and reach END "
+            "without a CRASH, and after the SEND in that group without a VIEW under any service, LEAVE, fresh start "
+            "(D5) or JOIN, SEND, DELIVER or GAUGE with a higher stretch. Then every q whose last VIEW of V under "
+            "agreed views is of its last stretch in the group (the highest of its JOINs, VIEWs, SENDs, DELIVERs and "
+            "GAUGEs), has both as members and does not begin after the message has delivered it, if q reached END, "
+            "did not leave, has agreed views at last (L1), if the last `heal` and the SEND are at least 10 s older "
+            "than the END of q, and neither name is in a fault that never ended. Times that do not compare are not "
+            "judged. There is one violation for each q and p, at the END of q, with the lowest number."
+        ),
+        report="a living member never delivered what was sent in its view",
+        oracle=oracles.termination,
+        monitor=Termination,
+        spark="unisono.pipeline.audits.membership:termination",
+        counter_example=DAMAGES["never_delivered_in_the_view"],
+    ),
+    Property(
+        id="L6",
+        name="no deadlock",
+        statement=(
+            "Progress is a VIEW, or a DELIVER from another name. It is due while a `load` is active and at least "
+            "two, and more than half, of the names with a START so far are present: not in an active fault, not "
+            "between CRASH and START, not between the LEAVE of their last group and a JOIN. While it is due there "
+            "is never more than 10 s without it, counted from the beginning and to the end of each such stretch of "
+            "time; the trace ends with its last START, JOIN, LEAVE, CRASH, END, VIEW, DELIVER or FAULT."
+        ),
+        report="under load nothing was delivered or installed for longer than 10 s",
+        oracle=oracles.no_deadlock,
+        monitor=NoDeadlock,
+        spark="unisono.pipeline.audits.progress:no_deadlock",
+        counter_example=DAMAGES["silenced"],
+    ),
+    Property(
+        id="L7",
+        name="bounded resources",
+        statement="A GAUGE with a cap has a value of at most its cap.",
+        report="a buffer grew above its cap",
+        oracle=oracles.bounded_resources,
+        monitor=BoundedResources,
+        spark="unisono.pipeline.audits.progress:bounded_resources",
+        counter_example=DAMAGES["gauge_above_cap"],
+    ),
+    Property(
+        id="L8",
+        name="repair efficiency",
+        statement=(
+            "In a run without a FAULT other than `load` and `heal`, take the RTRs of a group later than the middle "
+            "between its first and its last SEND. A loss is a range of sequences of one source, where RTRs that "
+            "share a sequence are one. With at least 50 losses there are at most 3 RTRs for each on average. The "
+            "same holds for the RTXs and the ranges that they repair, which are counted by themselves, since one "
+            "loss may be many datagrams. A group whose SENDs, RTRs and RTXs are not all told by one clock is not "
+            "judged."
+        ),
+        report="losses were asked for, or repaired, too often",
+        oracle=oracles.repair_efficiency,
+        monitor=RepairEfficiency,
+        spark="unisono.pipeline.audits.repair:repair_efficiency",
+        counter_example=DAMAGES["too_many_requests"],
+    ),
+)
