@@ -58,7 +58,7 @@ def message_name(source: str = "source", incarnation: str = "source_incarnation"
 
 
 def violations(property_id: str, rows: DataFrame, text: Column, message: Column | None = None) -> DataFrame:
-    """Rows that break a property, in the form of a violation beside its run; each needs the columns of a member and a position."""
+    """Rows that break a property as violations, each with its run; they need the columns of a member and a position."""
     return rows.select(
         "run",
         F.lit(property_id).alias("property"),
