@@ -147,10 +147,12 @@ class ByTimestamp(BySource):
 
     def drop_out(self) -> None:
         """Follow no view any more; the next one is entered anew."""
-        for stream in self._streams.values():
+        for _, stream in sorted(self._streams.items()):
             stream.in_view = False
             stream.cut = None
             self._order.remove(stream.source)
+            if stream.ending is not None:
+                self.over.append((stream, stream.ending))
         self._pending.clear()
         self._view = None
         self._entering = None

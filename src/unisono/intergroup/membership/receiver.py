@@ -148,7 +148,7 @@ class ReceiverRepair:
         together = set(origin.entrants)
         for seat in message.seats:
             stream = self._following.streams.get(seat.process)
-            if stream is None:
+            if stream is None or stream.ending is not None:
                 return
             if seat.process not in together and stream.window.next > seat.sequence:
                 self._start_anew(step, "a new member was heard too late", message)
