@@ -79,7 +79,8 @@ class ByTimestamp(BySource):
         return now if first is None else min(now, first[0][0])
 
     def begin(self, step: Step, reason: ViewReason) -> None:
-        """The first view comes from the membership."""
+        """The first view comes from the membership. What was sent before it belongs to no agreed view."""
+        self._delivery.drop_own()
 
     def add(self, step: Step, stream: Stream) -> None:
         """A source was activated; it brings nothing before it is in the view."""
