@@ -34,6 +34,7 @@ class Transition(Struct, frozen=True):
     origin: Origin | None
     view: AgreedView
     cut: dict[ProcessId, int]
+    reason: ViewReason
 
 
 class ByTimestamp(BySource):
@@ -129,12 +130,12 @@ class ByTimestamp(BySource):
                 self.on_news(step, stream)
         self._pump(step)
 
-    def agree(self, step: Step, message: NewView, origin: Origin | None) -> None:
+    def agree(self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason) -> None:
         """A view is agreed: it stands when everything before it is delivered."""
         cut = {} if origin is None else dict(origin.cut)
         self.halted = False
         self._entering = None
-        self._pending.append(Transition(message, origin, AgreedView.of(message), cut))
+        self._pending.append(Transition(message, origin, AgreedView.of(message), cut, reason))
         if len(self._pending) == 1:
             self._apply_cut()
         self._pump(step)
@@ -294,7 +295,7 @@ class ByTimestamp(BySource):
             elif suspects.get(process) == (process,):
                 reasons.append((process, ViewReason.LEFT))
             else:
-                reasons.append((process, ViewReason.SUSPECTED))
+                reasons.append((process, transition.reason))
         itself = self._context.process
         together = (itself,) if transition.origin is None else transition.origin.entrants
         return View(
@@ -329,12 +330,10 @@ class ByTimestamp(BySource):
         self._entering = None
         whole = tuple(start) == view.start
         self._present(step, view, start)
-        before = self._delivery.view
         reasons = tuple((process, ViewReason.JOINED) for process in view.members)
-        previous = None if before is None else before.id
         event = View(
             view.id,
-            previous,
+            None,
             view.members,
             tuple(start),
             reasons,

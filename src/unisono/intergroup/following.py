@@ -303,12 +303,18 @@ class Following:
         for stream in self.streams.values():
             stream.window.limit = self._context.settings.receive_buffer_bytes
 
-    def agree(self, step: Step, message: NewView, origin: Origin | None) -> None:
+    def agree(
+        self,
+        step: Step,
+        message: NewView,
+        origin: Origin | None,
+        reason: ViewReason = ViewReason.SUSPECTED,
+    ) -> None:
         """A view is agreed. Who is not in it is followed no longer, and may be again."""
         members = {seat.process for seat in message.seats}
         cut = set() if origin is None else {source for source, _ in origin.cut}
         if isinstance(self._presentation, ByTimestamp):
-            self._presentation.agree(step, message, origin)
+            self._presentation.agree(step, message, origin, reason)
         else:
             for source in sorted(cut - members):
                 if source in self.streams and self.streams[source].silent:
