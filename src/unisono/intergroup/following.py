@@ -205,6 +205,11 @@ class Following:
         self._activations.pop(source, None)
         self._departed.pop(source, None)
 
+    def let_go(self, step: Step, source: ProcessId) -> None:
+        """Nothing of a source is in order here any more: forget it, and ask it anew when it is heard."""
+        if self.streams.pop(source, None) is not None:
+            self._repairing.forget(source)
+
     def on_data(self, step: Step, packet: DataPacket, address: Address) -> None:
         if self._welcome_back(step, packet.source, packet.messages[-1].sequence):
             self.consider(step, packet.source, address)

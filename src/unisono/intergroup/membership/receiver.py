@@ -66,10 +66,11 @@ class ReceiverRepair:
         elif isinstance(message, NewView):
             self._on_new_view(step, message)
 
-    def on_lost(self, step: Step, reason: str) -> None:
-        """A source of the view cannot be followed any more."""
+    def on_lost(self, step: Step, source: ProcessId, reason: str) -> None:
+        """A source of the view cannot be followed any more: it has to be asked anew."""
         if self._view is not None:
             self._start_anew(step, reason)
+        self._following.let_go(step, source)
 
     def on_time(self, step: Step) -> None:
         """Ask for a view that does not come; give up one that is not followed by another."""
@@ -147,7 +148,7 @@ class ReceiverRepair:
         together = set(origin.entrants)
         for seat in message.seats:
             stream = self._following.streams.get(seat.process)
-            if stream is None:
+            if stream is None or stream.ending is not None:
                 return
             if seat.process not in together and stream.window.next > seat.sequence:
                 self._start_anew(step, "a new member was heard too late", message)

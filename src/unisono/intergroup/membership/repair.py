@@ -15,6 +15,7 @@ so that the view it was ready for, should it stand elsewhere (E11), is not its o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
@@ -82,8 +83,11 @@ class Ground(Protocol):
         """Whether some receiver has not said yet what it holds of a view."""
         ...
 
-    def halt(self, step: Step, view: AgreedView) -> Standpoint:
-        """Stop sending and delivering; from here on keep what comes of everybody."""
+    def halt(self, step: Step, view: AgreedView, alone: bool = False) -> Standpoint:
+        """Stop sending and delivering; from here on keep what comes of everybody.
+
+        What is held counts what receivers have and can still give, unless this process goes on alone.
+        """
         ...
 
     def resume(self, step: Step) -> None:
@@ -205,10 +209,11 @@ class MembershipRepair:
         assert self.view is not None
         step.mark("stepped-out")
         self._rollback(step)
-        sent, number, held = self._ground.halt(step, self.view)
+        sent, number, held = self._ground.halt(step, self.view, alone=True)
         process, view = self._context.process, self.view.id
         cut = tuple(sorted((*held, UpTo(process, sent))))
         self.attempt += 1
+        self._record_cut(step, cut, f"{self.attempt:016x}")
         start = self._context.clock.tick(step.now, step.wall)
         seat = Seat(process, self.attempt, sent + 1, number)
         origin = Origin(view, (process,), cut)
@@ -504,11 +509,7 @@ class MembershipRepair:
         self._become(step, Phase.RECOVERY_INFO)
         sent, number, held = self._ground.halt(step, self.view)
         held = tuple(UpTo(source, min(last, self._caps.get(source, last))) for source, last in held)
-        word = f"{self._proposal.number:016x}"
-        for source, last in sorted((*held, UpTo(context.process, sent))):
-            seat = self.view.seat(source)
-            assert seat is not None, "a process holds messages of its view"
-            step.record(repair_row("CUT", source, seat.sequence, last, word))
+        self._record_cut(step, sorted((*held, UpTo(context.process, sent))), f"{self._proposal.number:016x}")
         timestamp = context.clock.tick(step.now, step.wall)
         primary, attempted = self.primary.last, self.primary.attempted
         self._infos[context.process] = RecoveryInfo(
@@ -516,6 +517,13 @@ class MembershipRepair:
         )
         self._say(step)
         self._check_infos(step)
+
+    def _record_cut(self, step: Step, cut: Iterable[UpTo], word: str) -> None:
+        assert self.view is not None
+        for source, last in cut:
+            seat = self.view.seat(source)
+            assert seat is not None, "a process holds messages of its view"
+            step.record(repair_row("CUT", source, seat.sequence, last, word))
 
     def _on_info(self, step: Step, source: ProcessId, info: RecoveryInfo) -> None:
         known, proposal = self._infos.get(source), self._proposal
