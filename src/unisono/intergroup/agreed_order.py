@@ -101,13 +101,14 @@ class ByTimestamp(BySource):
         elif stream.in_view:
             self._refresh(stream)
             self._pump(step)
+        elif stream.ending is not None:
+            if all(over is not stream for over, _ in self.over):
+                self.over.append((stream, stream.ending))
         elif self._entering is not None:
             self._advance_entry(step)
         elif self._drops(stream):
             while stream.next_message() is not None:
                 pass
-            if stream.ending is not None and all(over is not stream for over, _ in self.over):
-                self.over.append((stream, stream.ending))
 
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
         if self._context.wants(self._context.process.name):
@@ -147,10 +148,12 @@ class ByTimestamp(BySource):
 
     def drop_out(self) -> None:
         """Follow no view any more; the next one is entered anew."""
-        for stream in self._streams.values():
+        for _, stream in sorted(self._streams.items()):
             stream.in_view = False
             stream.cut = None
             self._order.remove(stream.source)
+            if stream.ending is not None:
+                self.over.append((stream, stream.ending))
         self._pending.clear()
         self._view = None
         self._entering = None

@@ -205,11 +205,6 @@ class Following:
         self._activations.pop(source, None)
         self._departed.pop(source, None)
 
-    def let_go(self, step: Step, source: ProcessId) -> None:
-        """Nothing of a source is in order here any more: forget it, and ask it anew when it is heard."""
-        if self.streams.pop(source, None) is not None:
-            self._repairing.forget(source)
-
     def on_data(self, step: Step, packet: DataPacket, address: Address) -> None:
         if self._welcome_back(step, packet.source, packet.messages[-1].sequence):
             self.consider(step, packet.source, address)
@@ -532,10 +527,18 @@ class Following:
         if self._context.shares_view(stream.source) and reason is not ViewReason.AGREED:
             if reason is not ViewReason.SILENT:
                 self.lost.append((stream.source, reason))
-            if self.ordered is not None:  # the view decides where its messages end
+            sends = self._context.settings.role == "sender"
+            if self.ordered is not None and (stream.in_view or sends):  # the view decides where its messages end
                 return
         stream.become_ending(reason)
         self._present_news(step, stream)
+
+    def let_go(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
+        """Follow a source no longer that is in no view here any more; it may be followed anew."""
+        stream = self._active(source)
+        if stream is not None:
+            stream.become_ending(reason)
+            self._present_news(step, stream)
 
     def _present_news(self, step: Step, stream: Stream) -> None:
         self._presentation.on_news(step, stream)

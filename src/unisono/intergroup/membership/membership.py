@@ -169,7 +169,7 @@ class Membership:
                 if reason is ViewReason.LEFT_BEHIND and ordered is not None:
                     step.deliver(LeftBehind(source))
                 if self._follows_views:
-                    self._receiver.on_lost(step, source, str(reason))
+                    self._receiver.on_lost(step, source, reason)
                 else:
                     self.repair.step_out(step, reason)
 

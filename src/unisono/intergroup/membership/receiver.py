@@ -8,7 +8,7 @@ more than belongs to the view that ended, or cannot follow, it tells the applica
 from __future__ import annotations
 
 from unisono.engine import Address
-from unisono.events import DroppedOut
+from unisono.events import DroppedOut, ViewReason
 from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
@@ -66,11 +66,11 @@ class ReceiverRepair:
         elif isinstance(message, NewView):
             self._on_new_view(step, message)
 
-    def on_lost(self, step: Step, source: ProcessId, reason: str) -> None:
-        """A source of the view cannot be followed any more: it has to be asked anew."""
+    def on_lost(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
+        """A source of the view cannot be followed any more as it was; perhaps anew."""
         if self._view is not None:
-            self._start_anew(step, reason)
-        self._following.let_go(step, source)
+            self._start_anew(step, str(reason))
+        self._following.let_go(step, source, reason)
 
     def on_time(self, step: Step) -> None:
         """Ask for a view that does not come; give up one that is not followed by another."""
