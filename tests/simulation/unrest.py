@@ -23,6 +23,8 @@ class _Draw:
         self.senders = self.random.choice((2, 3, 3, 3, 4, 4))
         self.receivers = self.random.choice((0, 0, 1, 2))
         self.members = self.senders + self.receivers
+        self._unhurt = list(range(self.members))
+        """Who has not been made to crash or leave yet: a life ends once."""
 
     def time(self, low: float = 0.3, high: float = 7.0) -> int:
         return int(self.random.uniform(low, high) * SECOND)
@@ -36,6 +38,11 @@ class _Draw:
 
     def one(self) -> tuple[int, ...]:
         return (self.random.randrange(self.members),)
+
+    def victim(self) -> tuple[int, ...]:
+        member = self.random.choice(self._unhurt)
+        self._unhurt.remove(member)
+        return (member,)
 
     def begin(self) -> dict[str, Any]:
         """At a time, or when somebody is in the middle of something."""
@@ -63,10 +70,10 @@ class _Draw:
         choice = self.random.random()
         if choice < 0.35:
             return [self.packets()]
-        if choice < 0.5:
+        if choice < 0.5 and self._unhurt:
             restart = self.span(0.02, 2.0) if self.random.random() < 0.8 else None
             disk = self.random.random() < 0.6
-            return [Fault(kind="crash", members=self.one(), restart=restart, disk=disk, **self.begin())]
+            return [Fault(kind="crash", members=self.victim(), restart=restart, disk=disk, **self.begin())]
         if choice < 0.65:
             return [Fault(kind="pause", members=self.one(), lasts=self.span(0.1, 2.5), **self.begin())]
         if choice < 0.78:
@@ -77,8 +84,8 @@ class _Draw:
             one, other = self.random.sample(range(self.members), 2)
             lasts = self.span(0.2, 3.0)
             return [Fault(kind="one_way", sources=(one,), targets=(other,), lasts=lasts, **self.begin())]
-        if choice < 0.93:
-            member, at = self.one(), self.time(0.3, 5.0)
+        if choice < 0.93 and self._unhurt:
+            member, at = self.victim(), self.time(0.3, 5.0)
             back = Fault(kind="join", members=member, at=at + self.span(0.01, 2.0))
             return [Fault(kind="leave", members=member, at=at), back]
         return [Fault(kind="stop_reading", members=self.one(), lasts=self.span(0.2, 3.0), **self.begin())]
