@@ -281,7 +281,7 @@ class MembershipRepair:
         self._strangers[peer] = step.now
         if self.phase is Phase.CONSENSUS:
             if peer not in self._agreement.procs and not self._reluctance.refuses(peer, step.now):
-                self._agreement.procs.add(peer)
+                self._agreement.invite(peer)
                 self._suspicion.watch(peer, step.now)
                 self._reconsider(step)
         elif self.phase is Phase.SETTLED:
@@ -399,7 +399,7 @@ class MembershipRepair:
         if self.view.seat(source) is not None:
             return True
         wanted = self._context.process in opinion.procs and self._context.process not in opinion.failed
-        return wanted and self._ground.follows(source)
+        return wanted and self._ground.follows(source) and not self._reluctance.refuses(source, step.now)
 
     def _take_in(self, step: Step, source: ProcessId, opinion: Opinion, news: bool) -> None:
         agreement = self._agreement
@@ -658,7 +658,8 @@ class MembershipRepair:
         self._proposal = None
         self._agreement.begin(members)
         self._forget_repair(failed)
-        self._paused = 0
+        if len(members) > 1:  # alone, nobody has heard of it yet
+            self._paused = 0
         self._suspicion.keep(members)
         for process in failed:
             self._reluctance.on_failed(process, step.now)
@@ -673,8 +674,9 @@ class MembershipRepair:
         """What was said for this repair is not taken for the next one; what strangers said meanwhile is."""
         assert self.view is not None
         opinions = self._agreement.opinions
+        for process in failed:  # what it still wants, it says again
+            opinions.pop(process, None)
         past = {seat.process: seat.attempt for seat in self.view.seats}
-        past |= {process: opinions[process].attempt for process in failed if process in opinions}
         for process, attempt in past.items():
             self._heard_up_to.pop(process, None)
             self._heard_up_to[process] = attempt
@@ -810,7 +812,7 @@ class MembershipRepair:
             return
         step.mark("merge-begun")
         self._start(step)
-        self._agreement.procs |= willing
         for stranger in sorted(willing):
+            self._agreement.invite(stranger)
             self._suspicion.watch(stranger, step.now)
         self._reconsider(step)
