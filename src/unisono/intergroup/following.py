@@ -114,7 +114,7 @@ class Following:
 
     @property
     def may_send(self) -> bool:
-        if self._context.held_back:
+        if self._context.held_back or self._context.awaits:
             return False
         return not self._context.settings.reliable or self._presentation.may_send
 

@@ -662,7 +662,8 @@ class MembershipRepair:
             self._paused = 0
         self._suspicion.keep(members)
         for process in failed:
-            self._reluctance.on_failed(process, step.now)
+            if (process, (process,)) not in message.suspects:  # who left may come back at once
+                self._reluctance.on_failed(process, step.now)
         for process in members:
             if process != context.process:
                 self._suspicion.watch(process, step.now)
