@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unisono.events import Excluded, ViewReason
-from unisono.identity import ProcessId, ViewMark
+from unisono.identity import NO_VIEW, ProcessId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
 from unisono.intergroup.membership.cuts import ReceiversCuts
@@ -38,6 +38,12 @@ class StreamGround:
         if presented and not self._context.shares_view(source):
             return False  # the application has yet to see it go
         return self._following.follows(source)
+
+    def may_merge(self, stranger: ProcessId) -> bool:
+        stream = self._following.streams.get(stranger)
+        if stream is None or not self.follows(stranger):
+            return False
+        return stream.last_mark == NO_VIEW or self._speaking.audience.get(stranger) is not None
 
     def receivers_silent(self, step: Step, view: AgreedView) -> bool:
         return self.cuts.wait_for_more(view, step.now)

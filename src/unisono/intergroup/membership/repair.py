@@ -79,6 +79,10 @@ class Ground(Protocol):
         """Whether everything that a source sends from now on will be here."""
         ...
 
+    def may_merge(self, stranger: ProcessId) -> bool:
+        """Whether a sender in another view is followed, and follows this process or is about to be drawn in."""
+        ...
+
     def receivers_silent(self, step: Step, view: AgreedView) -> bool:
         """Whether some receiver has not said yet what it holds of a view."""
         ...
@@ -276,7 +280,7 @@ class MembershipRepair:
 
         While a view is being installed it waits, so that every repair comes to its end.
         """
-        if self._out or not self._ground.follows(peer):
+        if self._out or not self._ground.may_merge(peer):
             return
         self._strangers[peer] = step.now
         if self.phase is Phase.CONSENSUS:
@@ -823,7 +827,7 @@ class MembershipRepair:
         willing = {
             stranger
             for stranger in self._strangers
-            if self._ground.follows(stranger) and not self._reluctance.refuses(stranger, step.now)
+            if self._ground.may_merge(stranger) and not self._reluctance.refuses(stranger, step.now)
         }
         if not willing:
             self._plan_merge(step)
