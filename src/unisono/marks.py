@@ -70,6 +70,6 @@ RARE_MARKS: dict[str, str] = {
     "cut-lowered": "a message that nobody left can bring ends the view before it",
     "lacks-what-was-delivered": "a sender lacks a message that another has delivered, and goes on without it",
 }
-"""Those to which drawn faults lead seldom or never: chaos does not ask for them, and scenarios of their own or tests do."""
+"""Those to which drawn faults lead seldom or never; scenarios of their own, or tests, do."""
 
 ALL_MARKS = MARKS | HIERARCHY_MARKS | RARE_MARKS
