@@ -19,6 +19,8 @@ from unisono.reliable.step import Step
 from unisono.reliable.suspicion import Suspicion
 from unisono.wire.membership_messages import CutInfo, MembershipMessage, Opinion, ViewRequest
 
+LEAST_SILENCE = 3
+"""Nobody is suspected before it was silent for so many keep-alive intervals."""
 DISCOVERY = 2
 """For so many keep-alive intervals a newcomer looks for others before it sends into a view of its own."""
 
@@ -46,7 +48,8 @@ class Membership:
         self._sending = sending
         self._following = following
         self._ground = ground
-        self.suspicion = Suspicion(context.settings.suspicion)
+        settings = context.settings
+        self.suspicion = Suspicion(max(settings.suspicion, LEAST_SILENCE * settings.keep_alive))
         self.repair = MembershipRepair(context, ground, self.suspicion, attempt)
         self._receiver = ReceiverRepair(context, following)
         self._alone_until: int | None = None
