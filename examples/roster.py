@@ -1,8 +1,8 @@
 """A roster and a notebook: who is in the group and why, and notes that all members share, also after they were apart.
 
-Run it with `python examples/roster.py`. Every member is at first in a view of its own, with the notes that it brings, as
-the sides of a network that was cut are; when views merge, one of each side tells its notes and everybody takes the latest
-note of each name.
+Run it with `python examples/roster.py`. Every member is at first in a view of its own, with the notes that it brings,
+as the sides of a network that was cut are; when views merge, one of each side tells its notes and everybody takes the
+latest note of each name.
 """
 
 from __future__ import annotations
