@@ -127,7 +127,8 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
         Meta(
             ge=10 * MILLISECOND,
             le=86400 * SECOND,
-            description="A source that is silent for this long leaves the view.",
+            description="A source that is silent for this long is followed no more; senders in timestamp order go by "
+            "`suspicion` before that.",
             extra=_DURATION,
         ),
     ] = 30 * SECOND
