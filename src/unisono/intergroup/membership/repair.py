@@ -15,7 +15,7 @@ so that the view it was ready for, should it stand elsewhere (E11), is not its o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
@@ -377,6 +377,9 @@ class MembershipRepair:
                 self.tell_view(step, self._addresses[source], opinion.view)
             return
         self._suspicion.excuse(source, opinion.paused, step.now)
+        if self.phase is Phase.COMMIT and self._proposal is not None and opinion.view == self._next_id(self._infos):
+            self._context.tell(step, self._addresses[source], Ready(self._proposal.number))
+            return  # the view stands there already, and will be told
         seat = self.view.seat(source)
         news = known is None or opinion.attempt > known.attempt
         self._agreement.opinions[source] = opinion
@@ -399,7 +402,7 @@ class MembershipRepair:
         if self.view.seat(source) is not None:
             return True
         wanted = self._context.process in opinion.procs and self._context.process not in opinion.failed
-        return wanted and self._ground.follows(source) and not self._reluctance.refuses(source, step.now)
+        return wanted and self._ground.follows(source)
 
     def _take_in(self, step: Step, source: ProcessId, opinion: Opinion, news: bool) -> None:
         agreement = self._agreement
@@ -579,10 +582,12 @@ class MembershipRepair:
             self._moved = step.now
         self._schedule(step)
 
-    def _next_id(self, infos: dict[ProcessId, RecoveryInfo]) -> ViewId:
+    def _next_id(self, infos: Mapping[ProcessId, RecoveryInfo]) -> ViewId:
+        """The identifier of the proposed view, once all its members have said what they bring."""
         assert self._proposal is not None
         leader, attempt = self._proposal.members[0]
-        return ViewId(views.start_time(infos), leader, attempt)
+        members = {process: infos[process] for process in self._proposal.processes}
+        return ViewId(views.start_time(members), leader, attempt)
 
     # Commit
 
