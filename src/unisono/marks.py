@@ -46,6 +46,10 @@ MARKS: dict[str, str] = {
     "excluded": "a sender learns that the others went on without it",
     "stepped-out": "a sender cannot go on in its view and ends it for itself",
     "drawn-in": "a sender under another service is drawn into the agreement of those in timestamp order",
+    "receiver-halted": "a mere receiver hears that its view is about to end and waits for the next",
+    "dropped-out": "a mere receiver cannot follow the views of the senders and starts anew",
+    "repair-stalled": "an agreement on a view does not move for twice the time of suspicion, and names who holds it up",
+    "stayed-alone": "a sender wanted to merge and nobody came along",
 }
 """Every mark of a group by name, with the situation it stands for."""
 
@@ -63,12 +67,8 @@ HIERARCHY_MARKS: dict[str, str] = {
 
 RARE_MARKS: dict[str, str] = {
     "clock-held": "a timestamp was too far ahead to be believed",
-    "receiver-halted": "a mere receiver hears that its view is about to end and waits for the next",
-    "dropped-out": "a mere receiver cannot follow the views of the senders and starts anew",
-    "repair-stalled": "an agreement on a view does not move for twice the time of suspicion, and names who holds it up",
-    "stayed-alone": "a sender wanted to merge and nobody came along",
     "cut-lowered": "a message that nobody left can bring ends the view before it",
-    "lacks-what-was-delivered": "a sender lacks a message that another has delivered, and goes on without it",
+    "lacks-what-was-delivered": "a member cannot get what another has delivered, and the next view is without it",
 }
 """Those to which drawn faults lead seldom or never; scenarios of their own, or tests, do."""
 
