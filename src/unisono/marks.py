@@ -67,6 +67,7 @@ HIERARCHY_MARKS: dict[str, str] = {
 
 RARE_MARKS: dict[str, str] = {
     "clock-held": "a timestamp was too far ahead to be believed",
+    "member-lost-in-repair": "a member of the proposed view cannot be followed any more before the view stands",
     "cut-lowered": "a message that nobody left can bring ends the view before it",
     "lacks-what-was-delivered": "a member cannot get what another has delivered, and the next view is without it",
 }
