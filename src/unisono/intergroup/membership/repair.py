@@ -651,12 +651,18 @@ class MembershipRepair:
         if self._context.process in members:  # this process went back before the view came to stand
             self.on_gone(step, source)
             return
-        if message.proposal and self._excluded_from != message.view:
-            self._excluded_from = message.view
-            step.mark("excluded")
-            self._ground.tell(step, Excluded(message.view))
+        if message.proposal:
+            self._tell_excluded(step)
         for process in members:
             self.on_gone(step, process)
+
+    def _tell_excluded(self, step: Step) -> None:
+        """The others go on without this process; its application hears that once for each view."""
+        assert self.view is not None
+        if self._excluded_from != self.view.id:
+            self._excluded_from = self.view.id
+            step.mark("excluded")
+            self._ground.tell(step, Excluded(self.view.id))
 
     def has_left(self, source: ProcessId) -> bool:
         """Whether a member is known to be out of this process's view."""
@@ -668,6 +674,8 @@ class MembershipRepair:
         """The next view stands. What is left of this repair is forgotten, and who was left out is kept off a while."""
         context = self._context
         failed = () if self._proposal is None else self._proposal.failed
+        if self.view is not None and self._said is not None and set(self._said.refused) & set(self.view.members):
+            self._tell_excluded(step)
         self.view = AgreedView.of(message)
         self._history[message.view] = message
         while len(self._history) > HISTORY:
