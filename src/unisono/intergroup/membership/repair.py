@@ -327,6 +327,7 @@ class MembershipRepair:
         if self._proposal is not None and not self._follows_all(self._proposal):
             step.mark("member-lost-in-repair")
             self._rollback(step)
+            self._said = None  # what this process said for the proposal holds no longer
             self._reconsider(step)
         elif self.phase is Phase.RECOVERY:
             self._check_recovered(step)
