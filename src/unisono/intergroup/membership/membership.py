@@ -149,8 +149,7 @@ class Membership:
             else:
                 self.repair.on_time(step)
         elif name == "suspicion":
-            for suspect in self.suspicion.suspects(step.now):
-                self.repair.on_suspected(step, suspect)
+            self.repair.on_suspected(step, self.suspicion.suspects(step.now))
 
     def settle(self, step: Step) -> None:
         """After every fact: see what became of the streams, and who is due to be suspected."""

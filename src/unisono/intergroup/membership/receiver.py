@@ -18,6 +18,10 @@ from unisono.trace.schema import MembershipRow
 from unisono.wire.membership_messages import CutInfo, MembershipMessage, NewView, Opinion, Origin, UpTo, ViewRequest
 
 
+REMEMBERED = 1024
+"""Of so many senders the last mark is remembered, whether they are followed or not."""
+
+
 class ReceiverRepair:
     """The views of one receiver."""
 
@@ -51,6 +55,9 @@ class ReceiverRepair:
 
     def on_mark(self, step: Step, source: ProcessId, address: Address, mark: ViewMark) -> None:
         """A sender says which view it is in."""
+        if len(self._marks) > REMEMBERED:
+            self._marks = {one: last for one, last in self._marks.items() if self._following.follows(one)}
+            self._addresses = {one: at for one, at in self._addresses.items() if one in self._marks}
         self._addresses[source] = address
         self._marks[source] = mark
         view = self._view
@@ -58,7 +65,6 @@ class ReceiverRepair:
             self._ask(step)
 
     def on_message(self, step: Step, source: ProcessId, address: Address, message: MembershipMessage) -> None:
-        self._addresses[source] = address
         view = self._view
         if isinstance(message, Opinion):
             if view is not None and message.view == view.id:

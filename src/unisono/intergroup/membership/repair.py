@@ -239,15 +239,20 @@ class MembershipRepair:
         """This process was stopped for a while; the others may want to know."""
         self._paused = max(self._paused, pause)
 
-    def on_suspected(self, step: Step, peer: ProcessId) -> None:
-        """A peer has been silent for too long (PFailure)."""
-        if self.view is None or self._out or not self._concerns(peer) or peer in self._agreement.accused:
+    def on_suspected(self, step: Step, peers: list[ProcessId]) -> None:
+        """Peers have been silent for too long (PFailure): all of them are accused with one word."""
+        if self.view is None or self._out:
             return
-        step.mark("sender-suspected")
-        step.record(MembershipRow(kind="SUSPECT", peer=peer.name, peer_incarnation=peer.incarnation, reason="accused"))
+        silent = [peer for peer in peers if self._concerns(peer) and peer not in self._agreement.accused]
+        if not silent:
+            return
+        for peer in silent:
+            step.mark("sender-suspected")
+            name, incarnation = peer
+            step.record(MembershipRow(kind="SUSPECT", peer=name, peer_incarnation=incarnation, reason="accused"))
         self._rollback_unless(step, self.phase is Phase.CONSENSUS)
         self._start(step)
-        self._agreement.accused.add(peer)
+        self._agreement.accused.update(silent)
         self._reconsider(step)
 
     def on_gone(self, step: Step, peer: ProcessId) -> None:
@@ -291,13 +296,14 @@ class MembershipRepair:
         """A statement of another sender."""
         if self.view is None or self._out:
             return
-        self._addresses[source] = address
+        if self._regards(source):
+            self._addresses[source] = address
         if isinstance(message, Opinion):
-            self._on_opinion(step, source, message)
+            self._on_opinion(step, source, address, message)
         elif isinstance(message, RecoveryInfo):
             self._on_info(step, source, message)
         elif isinstance(message, Ready):
-            self._on_ready(step, source, message)
+            self._on_ready(step, source, address, message)
         elif isinstance(message, NewView):
             self._on_new_view(step, source, message)
 
@@ -374,12 +380,18 @@ class MembershipRepair:
         self._since = step.now
         self._intervals = 0
 
-    def _on_opinion(self, step: Step, source: ProcessId, opinion: Opinion) -> None:
+    def _regards(self, source: ProcessId) -> bool:
+        """Whether what a process says is of use: of others nothing is kept, so that they cannot fill the memory."""
+        return source in self._agreement.procs or self._ground.follows(source)
+
+    def _on_opinion(self, step: Step, source: ProcessId, address: Address, opinion: Opinion) -> None:
         assert self.view is not None
+        if not self._regards(source):
+            return
         known = self._agreement.opinions.get(source)
         if opinion.attempt <= self._heard_up_to.get(source, 0) or (known and opinion.attempt < known.attempt):
             if self.view.seat(source) is not None and opinion.view != self.view.id and not opinion.out:
-                self.tell_view(step, self._addresses[source], opinion.view)
+                self.tell_view(step, address, opinion.view)
             return
         self._suspicion.excuse(source, opinion.paused, step.now)
         if self.phase is Phase.COMMIT and self._proposal is not None and opinion.view == self._next_id(self._infos):
@@ -541,7 +553,7 @@ class MembershipRepair:
         known, proposal = self._infos.get(source), self._proposal
         if known is not None and proposal is not None and known.proposal == proposal.number:
             return
-        if source in self._agreement.procs or self._ground.follows(source):
+        if self._regards(source):
             self._infos[source] = info
             self._check_infos(step)
 
@@ -600,13 +612,13 @@ class MembershipRepair:
 
     # Commit
 
-    def _on_ready(self, step: Step, source: ProcessId, message: Ready) -> None:
+    def _on_ready(self, step: Step, source: ProcessId, address: Address, message: Ready) -> None:
         stood = next((one for one in self._history.values() if one.proposal == message.proposal), None)
         if stood is not None:
-            self._context.tell(step, self._addresses[source], stood)
-            return
-        self._ready[source] = message.proposal
-        self._check_ready(step)
+            self._context.tell(step, address, stood)
+        elif self._regards(source):
+            self._ready[source] = message.proposal
+            self._check_ready(step)
 
     def _check_ready(self, step: Step) -> None:
         """The leader lets the view stand when all are ready."""
@@ -702,6 +714,8 @@ class MembershipRepair:
         self._infos.clear()
         self._ready.clear()
         self._strangers.clear()
+        self._addresses = {process: at for process, at in self._addresses.items() if self._regards(process)}
+        self._agreement.opinions = {process: said for process, said in opinions.items() if self._regards(process)}
         self._proposal = None
 
     # Going back, saying again, losing patience
