@@ -101,14 +101,14 @@ def test_an_opinion_of_a_stranger_with_very_many_processes() -> None:
     assert len(stage.engine("a")._membership.repair._agreement.procs) == 3
 
 
-def test_an_opinion_of_a_member_with_very_many_processes() -> None:
+def test_an_opinion_of_a_member_with_many_processes() -> None:
     stage = Stage()
-    everybody = (*CROWD, stage.life("a"), stage.life("b"), stage.life("c"))
+    everybody = (*CROWD[:100], stage.life("a"), stage.life("b"), stage.life("c"))
     stage.play._world.watched = {"opinion"}
     stage.forge(stage.life("b"), [stage.opinion(1000, procs=everybody)])
     said = stage.run("run 5s")
     stage.play._world.watched = set()
-    assert sum(" opinion" in line for line in said) < 500, "a thousand silent processes are not a thousand opinions"
+    assert sum(" opinion" in line for line in said) < 300, "a hundred silent processes are not a hundred opinions"
     stage.goes_on()
     assert len(stage.engine("a")._membership.repair._agreement.procs) == 3
 
@@ -127,7 +127,27 @@ def test_opinions_at_the_end_of_all_attempts() -> None:
     stage = Stage()
     stage.forge(stage.life("b"), [stage.opinion(LAST, accused=(stage.life("c"),))])
     stage.run("run 5s")
-    stage.run("run 20s")
+    stage.goes_on()
+
+
+def test_a_view_other_than_the_one_agreed() -> None:
+    """The right proposal with the wrong members, starts or ends is not installed."""
+    stage = Stage()
+    a, b, c = (stage.life(name) for name in "abc")
+    stage.run("crash c", "lose new-view from a to b", "run 700ms")
+    for _ in range(20):
+        proposal = stage.engine("b")._membership.repair._proposal
+        if proposal is not None:
+            start = EPOCH + stage.play._world.now
+            for members in ((a,), (a, b), (a, b, c), (STRANGER,)):
+                stage.forge(a, [new_view(stage, proposal.number, ViewId(start, a, 99), *members)], to=("b",))
+        stage.run("run 20ms")
+    view = stage.engine("b")._membership.repair.view
+    assert view is not None
+    assert view.id == stage.play._world.stations["b"].view.id  # type: ignore[union-attr]
+    assert view.id.sequence != 99
+    stage.run("lose nothing", "run 5s", "restart c", "join c service=timestamp", "run 1s")
+    stage.goes_on()
 
 
 def test_accusations_of_itself_and_of_nobody() -> None:

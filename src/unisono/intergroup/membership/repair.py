@@ -646,7 +646,10 @@ class MembershipRepair:
         assert self.view is not None
         proposal = self._proposal
         if proposal is not None and self.phase is Phase.COMMIT and message.proposal == proposal.number:
-            self._install(step, message, self._own_origin())
+            if self._is_expected(message):
+                self._install(step, message, self._own_origin())
+            else:
+                step.note(Reason.VIEW_STALE)
             return
         follows = any(origin.view == self.view.id for origin in message.origins)
         if not follows or message.view <= self.view.id:
@@ -662,6 +665,14 @@ class MembershipRepair:
             self._ground.tell(step, Excluded(message.view))
         for process in members:
             self.on_gone(step, process)
+
+    def _is_expected(self, message: NewView) -> bool:
+        """Whether a view is what this process is ready for: it knows from the recovery information what that must be."""
+        infos = self._gathered()
+        assert infos is not None
+        assert self._proposal is not None
+        expected = self._next_id(infos), views.seats(self._proposal, infos), self._origins
+        return (message.view, message.seats, message.origins) == expected
 
     def has_left(self, source: ProcessId) -> bool:
         """Whether a member is known to be out of this process's view."""
