@@ -127,6 +127,7 @@ class Membership:
     def on_restarted(self, step: Step, earlier: ProcessId) -> None:
         """A process has a new life: the earlier one is over."""
         self.repair.on_gone(step, earlier)
+        self._receiver.on_restarted(earlier)
 
     def on_message(self, step: Step, source: ProcessId, address: Address, message: MembershipMessage) -> None:
         if isinstance(message, ViewRequest):
