@@ -125,6 +125,13 @@ class Line:
         self.count = 1
 
 
+class Lives(dict[ProcessId, str]):
+    """How every life is called, also one that only a forged packet speaks of."""
+
+    def __missing__(self, process: ProcessId) -> str:
+        return f"{process.name}?"
+
+
 class World:
     """Stations, packets and time."""
 
@@ -132,7 +139,7 @@ class World:
         self.now = 0
         self.began = 0
         self.stations: dict[str, Station] = {}
-        self.lives: dict[ProcessId, str] = {}
+        self.lives = Lives()
         self.queue: deque[Parcel] = deque()
         self.held: list[Parcel] = []
         self.losing: list[Pattern] = []

@@ -13,7 +13,7 @@ from unisono.node import Node
 from unisono.simulation.packet_rules import classify
 from unisono.simulation.scenario import Fault, Network, When, Workload
 from unisono.simulation.world import World
-from unisono.trace.schema import ViewRow
+from unisono.trace.schema import FaultRow, ViewRow
 from unisono.units import MILLISECOND, SECOND
 
 KEEP_ALIVE = 200 * MILLISECOND
@@ -107,3 +107,30 @@ def test_five_parts_heal_at_once(members: int, seed: int, network: Network) -> N
         merged.add(after[-1].view)
     assert len(merged) == 1
     assert spent[0] <= BYTES_PER_PAIR * members**2
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [("MRA", 2), ("MRA", 3), ("CUT", 3), ("CUT", 6), ("SUSPECT", 1), ("VIEW", 3)]
+)
+def test_a_pause_in_each_phase_of_a_repair(kind: str, count: int) -> None:
+    """N20: a sender stands still in the middle of a repair until the others have gone on, and is with them again."""
+    drawn = scenario(
+        seed=count,
+        members=4,
+        duration=9 * SECOND,
+        settle=12 * SECOND,
+        network=LAN,
+        workloads=(Workload(group="g", rate=10.0, size=(50, 3000)),),
+        faults=(
+            Fault(kind="crash", at=2 * SECOND, members=(3,)),
+            Fault(kind="pause", when=When(kind=kind, member=1, count=count), members=(1,), lasts=4 * SECOND),
+        ),
+        service="timestamp",
+        keep_alive=KEEP_ALIVE,
+        suspicion=SUSPICION,
+    )
+    world = run_world(drawn)
+    assert world.monitors.violations == []
+    assert any(row.kind == "FAULT" and isinstance(row, FaultRow) and row.fault == "pause" for row in world.rows)
+    for member in range(3):
+        assert {point.source for point in views_of(world, member)[-1].start} == {"p0", "p1", "p2"}

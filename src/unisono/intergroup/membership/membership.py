@@ -128,6 +128,7 @@ class Membership:
     def on_restarted(self, step: Step, earlier: ProcessId) -> None:
         """A process has a new life: the earlier one is over."""
         self.repair.on_gone(step, earlier)
+        self._receiver.on_restarted(earlier)
 
     def on_message(self, step: Step, source: ProcessId, address: Address, message: MembershipMessage) -> None:
         if isinstance(message, ViewRequest):
@@ -156,8 +157,7 @@ class Membership:
             else:
                 self.repair.on_time(step)
         elif name == "suspicion":
-            for suspect in self.suspicion.suspects(step.now):
-                self.repair.on_suspected(step, suspect)
+            self.repair.on_suspected(step, self.suspicion.suspects(step.now))
 
     def settle(self, step: Step) -> None:
         """After every fact: see what became of the streams, and who is due to be suspected."""

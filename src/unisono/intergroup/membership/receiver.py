@@ -22,6 +22,10 @@ from unisono.wire.membership_messages import CutInfo, MembershipMessage, NewView
 from unisono.wire.messages import DIRECTLY
 
 
+REMEMBERED = 1024
+"""Of so many senders the last mark is remembered, whether they are followed or not."""
+
+
 class ReceiverRepair:
     """The views of one receiver."""
 
@@ -31,6 +35,7 @@ class ReceiverRepair:
         "_context",
         "_contributes",
         "_following",
+        "_heard",
         "_held_for",
         "_marks",
         "_next",
@@ -42,6 +47,7 @@ class ReceiverRepair:
         self._following = following
         self._addresses: dict[ProcessId, Address] = {}
         self._marks: dict[ProcessId, ViewMark] = {}
+        self._heard: dict[ProcessId, int] = {}
         self._asked_at = 0
         self._contributes = False
         self._waits_since: int | None = None
@@ -66,14 +72,23 @@ class ReceiverRepair:
 
     def on_mark(self, step: Step, source: ProcessId, address: Address, mark: ViewMark) -> None:
         """A sender says which view it is in."""
+        if len(self._marks) > REMEMBERED:
+            self._marks = {one: last for one, last in self._marks.items() if self._following.follows(one)}
+            self._addresses = {one: at for one, at in self._addresses.items() if one in self._marks}
+            self._heard = {one: at for one, at in self._heard.items() if one in self._marks}
         self._addresses[source] = address
         self._marks[source] = mark
+        self._heard[source] = step.now
         view = self._view
-        if view is None or (view.seat(source) is not None and mark.start > view.mark.start):
+        ahead = view is not None and view.seat(source) is not None and mark.start > view.mark.start
+        if view is None or ahead or not self._lives(view, step.now):
             self._ask(step)
 
+    def on_restarted(self, source: ProcessId) -> None:
+        """A sender is in no view any more: it has another life."""
+        self._heard.pop(source, None)
+
     def on_message(self, step: Step, source: ProcessId, address: Address, message: MembershipMessage) -> None:
-        self._addresses[source] = address
         view = self._view
         if isinstance(message, Opinion):
             if view is not None and message.view == view.id:
@@ -159,7 +174,7 @@ class ReceiverRepair:
             return
         origin = next((origin for origin in message.origins if origin.view == view.id), None)
         if origin is None:
-            if any(view.seat(seat.process) is not None for seat in message.seats) or not self._lives(view):
+            if any(view.seat(seat.process) is not None for seat in message.seats) or not self._lives(view, step.now):
                 self._start_anew(step, "a view was missed")
             return
         if any(ordered.delivered(source) > last for source, last in origin.cut):
@@ -190,9 +205,11 @@ class ReceiverRepair:
         self._context.agreed = AgreedView.of(message)
         self._following.agree(step, message, origin)
 
-    def _lives(self, view: AgreedView) -> bool:
-        """Whether any sender of a view is still in it."""
-        return any(self._marks.get(member) == view.mark for member in view.members)
+    def _lives(self, view: AgreedView, now: int) -> bool:
+        """Whether any sender of a view is still in it, as far as was heard."""
+        timeout = self._context.settings.source_timeout
+        heard = (member for member in view.members if member in self._heard and now - self._heard[member] < timeout)
+        return any(self._marks[member] == view.mark for member in heard)
 
     def _start_anew(self, step: Step, reason: str, message: NewView | None = None) -> None:
         """Give up following, and look for a view to come into; that of a message, where there is one."""

@@ -243,15 +243,20 @@ class MembershipRepair:
         """This process was stopped for a while; the others may want to know."""
         self._paused = max(self._paused, pause)
 
-    def on_suspected(self, step: Step, peer: ProcessId) -> None:
-        """A peer has been silent for too long (PFailure)."""
-        if self.view is None or self._out or not self._concerns(peer) or peer in self._agreement.accused:
+    def on_suspected(self, step: Step, peers: list[ProcessId]) -> None:
+        """Peers have been silent for too long (PFailure): all of them are accused with one word."""
+        if self.view is None or self._out:
             return
-        step.mark("sender-suspected")
-        step.record(MembershipRow(kind="SUSPECT", peer=peer.name, peer_incarnation=peer.incarnation, reason="accused"))
+        silent = [peer for peer in peers if self._concerns(peer) and peer not in self._agreement.accused]
+        if not silent:
+            return
+        for peer in silent:
+            step.mark("sender-suspected")
+            name, incarnation = peer
+            step.record(MembershipRow(kind="SUSPECT", peer=name, peer_incarnation=incarnation, reason="accused"))
         self._rollback_unless(step, self.phase is Phase.CONSENSUS)
         self._start(step)
-        self._agreement.accused.add(peer)
+        self._agreement.accused.update(silent)
         self._reconsider(step)
 
     def on_gone(self, step: Step, peer: ProcessId) -> None:
@@ -295,13 +300,14 @@ class MembershipRepair:
         """A statement of another sender."""
         if self.view is None or self._out:
             return
-        self._addresses[source] = address
+        if self._regards(source):
+            self._addresses[source] = address
         if isinstance(message, Opinion):
-            self._on_opinion(step, source, message)
+            self._on_opinion(step, source, address, message)
         elif isinstance(message, RecoveryInfo):
             self._on_info(step, source, message)
         elif isinstance(message, Ready):
-            self._on_ready(step, source, message)
+            self._on_ready(step, source, address, message)
         elif isinstance(message, NewView):
             self._on_new_view(step, source, message)
 
@@ -331,6 +337,7 @@ class MembershipRepair:
         if self._proposal is not None and not self._follows_all(self._proposal):
             step.mark("member-lost-in-repair")
             self._rollback(step)
+            self._said = None  # what this process said for the proposal holds no longer
             self._reconsider(step)
         elif self.phase is Phase.RECOVERY:
             self._check_recovered(step)
@@ -377,12 +384,18 @@ class MembershipRepair:
         self._since = step.now
         self._intervals = 0
 
-    def _on_opinion(self, step: Step, source: ProcessId, opinion: Opinion) -> None:
+    def _regards(self, source: ProcessId) -> bool:
+        """Whether what a process says is of use: of others nothing is kept, so that they cannot fill the memory."""
+        return source in self._agreement.procs or self._ground.follows(source)
+
+    def _on_opinion(self, step: Step, source: ProcessId, address: Address, opinion: Opinion) -> None:
         assert self.view is not None
+        if not self._regards(source):
+            return
         known = self._agreement.opinions.get(source)
         if opinion.attempt <= self._heard_up_to.get(source, 0) or (known and opinion.attempt < known.attempt):
             if self.view.seat(source) is not None and opinion.view != self.view.id and not opinion.out:
-                self.tell_view(step, self._addresses[source], opinion.view)
+                self.tell_view(step, address, opinion.view)
             return
         self._suspicion.excuse(source, opinion.paused, step.now)
         if self.phase is Phase.COMMIT and self._proposal is not None and opinion.view == self._next_id(self._infos):
@@ -548,7 +561,7 @@ class MembershipRepair:
         known, proposal = self._infos.get(source), self._proposal
         if known is not None and proposal is not None and known.proposal == proposal.number:
             return
-        if source in self._agreement.procs or self._ground.follows(source):
+        if self._regards(source):
             self._infos[source] = info
             self._check_infos(step)
 
@@ -607,13 +620,13 @@ class MembershipRepair:
 
     # Commit
 
-    def _on_ready(self, step: Step, source: ProcessId, message: Ready) -> None:
+    def _on_ready(self, step: Step, source: ProcessId, address: Address, message: Ready) -> None:
         stood = next((one for one in self._history.values() if one.proposal == message.proposal), None)
         if stood is not None:
-            self._context.tell(step, self._addresses[source], stood)
-            return
-        self._ready[source] = message.proposal
-        self._check_ready(step)
+            self._context.tell(step, address, stood)
+        elif self._regards(source):
+            self._ready[source] = message.proposal
+            self._check_ready(step)
 
     def _check_ready(self, step: Step) -> None:
         """The leader lets the view stand when all are ready."""
@@ -641,7 +654,10 @@ class MembershipRepair:
         assert self.view is not None
         proposal = self._proposal
         if proposal is not None and self.phase is Phase.COMMIT and message.proposal == proposal.number:
-            self._install(step, message, self._own_origin())
+            if self._is_expected(message):
+                self._install(step, message, self._own_origin())
+            else:
+                step.note(Reason.VIEW_STALE)
             return
         follows = any(origin.view == self.view.id for origin in message.origins)
         if not follows or message.view <= self.view.id:
@@ -663,6 +679,14 @@ class MembershipRepair:
             self._excluded_from = self.view.id
             step.mark("excluded")
             self._ground.tell(step, Excluded(self.view.id))
+
+    def _is_expected(self, message: NewView) -> bool:
+        """Whether a view is what this process is ready for: it knows from the recovery information what that must be."""
+        infos = self._gathered()
+        assert infos is not None
+        assert self._proposal is not None
+        expected = self._next_id(infos), views.seats(self._proposal, infos), self._origins
+        return (message.view, message.seats, message.origins) == expected
 
     def has_left(self, source: ProcessId) -> bool:
         """Whether a member is known to be out of this process's view."""
@@ -717,6 +741,8 @@ class MembershipRepair:
         self._infos.clear()
         self._ready.clear()
         self._strangers.clear()
+        self._addresses = {process: at for process, at in self._addresses.items() if self._regards(process)}
+        self._agreement.opinions = {process: said for process, said in opinions.items() if self._regards(process)}
         self._proposal = None
 
     # Going back, saying again, losing patience
