@@ -57,7 +57,7 @@ def deliver_all(automaton: Automaton, whole: Whole) -> Whole | None:
         before = whole
         for index in whole.live:
             for packet in sorted(whole.ways[index]):
-                whole = after(automaton, whole, Choice("deliver", index, packet))
+                whole = after(automaton, whole, Choice(index, packet))
             for message in recoverable(automaton, whole, index):
                 whole = happen(automaton, whole, index, Happening("recovers", message))
         if whole == before:

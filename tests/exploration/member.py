@@ -15,6 +15,7 @@ from unisono.intergroup.context import Context
 from unisono.intergroup.membership.membership import Membership
 from unisono.intergroup.membership.repair import Phase
 from unisono.reliable.step import Place, Step
+from unisono.reliable.suspicion import Suspicion
 from unisono.sealing import NullKeyAgreement, NullSeal
 from unisono.settings import Settings
 from unisono.units import MILLISECOND, SECOND
@@ -70,6 +71,17 @@ class Face(NamedTuple):
     """For how long until the next timer."""
 
 
+class _Hearing(Suspicion):
+    """What is heard at one instant counts once: how many packets that were makes no difference then."""
+
+    __slots__ = ()
+
+    def hear(self, peer: ProcessId, now: int) -> None:
+        link = self._links.get(peer)
+        if link is not None and link.heard != now:
+            super().hear(peer, now)
+
+
 class _Following:
     """Stands in for the streams where membership only asks whether one was lost."""
 
@@ -100,6 +112,7 @@ class Member:
         self._context = Context("g", "", PROCESSES[index], settings, self._clock, CHANCE, SEAL, KEYS)  # type: ignore[arg-type]
         self._streams = Streams(self._context)
         self._membership = Membership(self._context, self._streams, _Following(), self._streams, 0)  # type: ignore[arg-type]
+        self._membership.suspicion = self._membership.repair._suspicion = _Hearing(settings.suspicion)
         self._place = Place("g", "RTO", 1, False)
         self._now = index  # so that no two views begin at the same instant
 
@@ -146,8 +159,8 @@ class Member:
         repair = self._membership.repair
         if happening.what == "passes":
             due = self._context.deadlines.earliest()
-            assert due is not None, "a timer is running"
-            self._now = max(self._now, due) if happening.argument is None else self._now + happening.argument
+            assert due is not None or happening.argument is not None, "a timer is running, or so much time passes"
+            self._now = max(self._now, due or 0) if happening.argument is None else self._now + happening.argument
         else:
             self._now = max(self._now, repair._since + repair._patience)
             for peer in happening.argument:

@@ -84,8 +84,7 @@ class Streams:
 
     def keep_alive(self, step: Step) -> None:
         context = self._context
-        timestamp = context.clock.tick(step.now, step.wall)
-        context.broadcast(step, [KeepAlive(self.last_sequence, timestamp, 0, 0, 0, None, context.mark)])
+        context.broadcast(step, [KeepAlive(self.last_sequence, context.clock.last, 0, 0, 0, None, context.mark)])
 
     # What membership repair asks
 

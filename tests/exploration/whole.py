@@ -18,8 +18,6 @@ EVERYBODY = range(len(NAMES))
 class Used(NamedTuple):
     """How much of its means the adversary has used."""
 
-    losses: int = 0
-    crashes: int = 0
     timers: int = 0
     sends: int = 0
 
@@ -31,6 +29,7 @@ class Whole(NamedTuple):
     ways: tuple[frozenset[int], ...]
     """The packets on their way to each; the same packet twice is one."""
     crashed: frozenset[int]
+    """Who was dead from the start; who dies later simply does nothing more (see `Explorer`)."""
     used: Used
 
     @property
@@ -46,9 +45,9 @@ class Whole(NamedTuple):
 class Choice(NamedTuple):
     """One thing that may happen next: to a member, and with what."""
 
-    kind: str
     member: int
-    argument: int | Happening | None = None
+    argument: int | Happening
+    """A packet that is delivered, or what else happens."""
 
 
 class Bounds(NamedTuple):
@@ -58,29 +57,58 @@ class Bounds(NamedTuple):
     crashes: int = 1
     timers: int = 3
     sends: int = 0
+    repairs: int = 1
+    """How many views a member installs."""
+
+
+def is_over(automaton: Automaton, whole: Whole, bounds: Bounds, base: tuple[int, ...]) -> bool:
+    """Whether all have come to their end, or one of them has and begins another repair: that is another story.
+
+    `base` is how many views each member had installed at the start.
+    """
+    open_ = False
+    for index in whole.live:
+        face = automaton.faces[whole.members[index]]
+        if len(face.transitions) < base[index] + bounds.repairs:
+            open_ = True
+        elif face.phase is not Phase.SETTLED:
+            return True
+    return not open_
 
 
 def choices(automaton: Automaton, whole: Whole, bounds: Bounds, base: tuple[int, ...]) -> Iterator[Choice]:
-    """Everything that may happen next. `base` is how many views each member had installed at the start."""
-    used = whole.used
-    for index in whole.live:
+    """Everything that may happen next."""
+    used, live = whole.used, whole.live
+    for index in live:
         face = automaton.faces[whole.members[index]]
         for packet in sorted(whole.ways[index]):
-            yield Choice("deliver", index, packet)
-            if used.losses < bounds.losses:
-                yield Choice("lose", index, packet)
+            if matters(automaton, whole, index, packet):
+                yield Choice(index, packet)
         repairing = face.phase is not Phase.SETTLED
-        if used.timers < bounds.timers and (repairing or len(face.transitions) == base[index]):
+        if used.timers < bounds.timers and (repairing or len(face.transitions) < base[index] + bounds.repairs):
             if face.due is not None:
-                yield Choice("happen", index, Happening("passes"))
+                yield Choice(index, Happening("passes"))
             if repairing:
-                yield Choice("happen", index, Happening("waits", whole.live))
+                others = [other for other in live if other != index]
+                yield Choice(index, Happening("waits", tuple(others)))
+                if bounds.crashes and len(others) > 1:
+                    for silent in others:
+                        yield Choice(index, Happening("waits", tuple(o for o in others if o != silent)))
         for message in recoverable(automaton, whole, index):
-            yield Choice("happen", index, Happening("recovers", message))
+            yield Choice(index, Happening("recovers", message))
         if used.sends < bounds.sends and face.may_send:
-            yield Choice("happen", index, Happening("sends"))
-        if used.crashes < bounds.crashes:
-            yield Choice("crash", index)
+            yield Choice(index, Happening("sends"))
+
+
+def matters(automaton: Automaton, whole: Whole, index: int, packet: int) -> bool:
+    """Whether a packet would change anything if it came now: where it does not, it may as well stay on its way."""
+    state, sent = automaton.after(whole.members[index], arrival(automaton, packet))
+    return bool(sent) or state != whole.members[index]
+
+
+def arrival(automaton: Automaton, number: int) -> Happening:
+    packet = automaton.packets[number]
+    return Happening("hears" if isinstance(packet, Datagram) else "gets", packet)
 
 
 def recoverable(automaton: Automaton, whole: Whole, index: int) -> list[Message]:
@@ -97,18 +125,11 @@ def recoverable(automaton: Automaton, whole: Whole, index: int) -> list[Message]
 def after(automaton: Automaton, whole: Whole, choice: Choice) -> Whole:
     """The state of the whole after a choice."""
     members, ways, crashed, used = whole
-    kind, index, argument = choice
-    if kind == "crash":
-        emptied = tuple(frozenset() if other == index else way for other, way in enumerate(ways))
-        return Whole(members, emptied, crashed | {index}, used._replace(crashes=used.crashes + 1))
+    index, argument = choice.member, choice.argument
     if isinstance(argument, int):
         ways = tuple(way - {argument} if other == index else way for other, way in enumerate(ways))
-        if kind == "lose":
-            return Whole(members, ways, crashed, used._replace(losses=used.losses + 1))
-        packet = automaton.packets[argument]
-        happening = Happening("hears" if isinstance(packet, Datagram) else "gets", packet)
+        happening = arrival(automaton, argument)
     else:
-        assert argument is not None
         happening = argument
         if happening.what in ("passes", "waits"):
             used = used._replace(timers=used.timers + 1)
@@ -129,21 +150,18 @@ def spread(ways: tuple[frozenset[int], ...], crashed: frozenset[int], source: in
     )
 
 
-def in_words(automaton: Automaton, whole: Whole, choice: Choice) -> str:
+def in_words(automaton: Automaton, choice: Choice) -> str:
     """A choice as a sentence."""
-    kind, index, argument = choice
-    name = NAMES[index]
-    if kind == "crash":
-        return f"{name} crashes"
+    name, argument = NAMES[choice.member], choice.argument
     if isinstance(argument, int):
         packet = automaton.packets[argument]
-        verb = "does not get" if kind == "lose" else "gets"
-        return f"{name} {verb} from {NAMES[packet.source]}: {describe(packet)}"
-    assert argument is not None
+        return f"{name} gets from {NAMES[packet.source]}: {describe(packet)}"
     if argument.what == "recovers":
         return f"{name} recovers {NAMES[argument.argument.source]}{argument.argument.sequence}"
-    words = {"passes": "has a timer expire", "waits": "waits until it loses patience", "sends": "sends a message"}
-    return f"{name} {words[argument.what]}"
+    if argument.what == "waits":
+        heard = " and ".join(NAMES[other] for other in argument.argument)
+        return f"{name} loses patience, while it hears {heard}"
+    return f"{name} " + {"passes": "has a timer expire", "sends": "sends a message"}[argument.what]
 
 
 def describe(packet: Datagram | Message) -> str:
