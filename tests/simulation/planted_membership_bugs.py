@@ -1,0 +1,305 @@
+"""Bugs to plant in the agreement on views: each is a change of one method that a tired engineer could make.
+
+Every one names where it must come to light, a situation of the simulator or the start of an exploration, and the
+properties of which at least one must be violated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from xxhash import xxh3_64_intdigest
+
+from tests.simulation.planted_bugs import PlantedBug, planted_bug
+from unisono.events import View
+from unisono.identity import ProcessId, ViewId
+from unisono.intergroup.agreed_order import ByTimestamp, Transition
+from unisono.intergroup.membership import view as views
+from unisono.intergroup.membership.agreement import Agreement, Proposal
+from unisono.intergroup.membership.ground import StreamGround
+from unisono.intergroup.membership.membership import Membership
+from unisono.intergroup.membership.primary import PrimaryRule
+from unisono.intergroup.membership.receiver import ReceiverRepair
+from unisono.intergroup.membership.repair import MembershipRepair, Phase, Standpoint
+from unisono.intergroup.membership.view import AgreedView
+from unisono.intergroup.stream import Stream
+from unisono.reliable.step import Step
+from unisono.wire.membership_messages import NewView, Opinion, Origin, RecoveryInfo, Seat, UpTo
+
+
+@planted_bug("of those who are gone, a view ends with what everybody holds", "one dies", "D5", "D9")
+def cut_too_low(patch: pytest.MonkeyPatch) -> None:
+    original = views._origin
+
+    def origin(view: ViewId, infos: Mapping[ProcessId, RecoveryInfo]) -> Origin:
+        found = original(view, infos)
+        held = [dict(infos[entrant].held) for entrant in found.entrants]
+        cut = tuple(
+            UpTo(source, last if source in found.entrants else min(one.get(source, 0) for one in held))
+            for source, last in found.cut
+        )
+        return replace(found, cut=cut)
+
+    patch.setattr(views, "_origin", origin)
+
+
+@planted_bug("of those who go on, a view ends with what the others hold", "parted and met", "D6", "D5", "D9", "L5")
+def cut_without_own_word(patch: pytest.MonkeyPatch) -> None:
+    original = views._origin
+
+    def origin(view: ViewId, infos: Mapping[ProcessId, RecoveryInfo]) -> Origin:
+        found = original(view, infos)
+        held: dict[ProcessId, int] = {}
+        for entrant in found.entrants:
+            for source, last in infos[entrant].held:
+                held[source] = max(held.get(source, 0), last)
+        return replace(found, cut=tuple(UpTo(source, held.get(source, last)) for source, last in found.cut))
+
+    patch.setattr(views, "_origin", origin)
+
+
+@planted_bug("a member that goes back stays halted", "parted and met", "L2", "L5", "L6", "L1")
+def rollback_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(StreamGround, "resume", lambda self, step: None)
+
+
+@planted_bug("a view's identifier does not say which attempt it was", "explore: silent member", "M4", "M2")
+def identifier_reused(patch: pytest.MonkeyPatch) -> None:
+    def next_id(self: MembershipRepair, infos: dict[ProcessId, RecoveryInfo]) -> ViewId:
+        assert self._proposal is not None
+        assert self.view is not None
+        return ViewId(self.view.id.start + 1, self._proposal.leader, 0)
+
+    patch.setattr(MembershipRepair, "_next_id", next_id)
+
+
+@planted_bug("a view starts with the earliest of what its members say", "parted and met", "M2", "O3", "O6", "M5")
+def starts_early(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(views, "start_time", lambda infos: min(info.timestamp for info in infos.values()))
+
+
+@planted_bug("who was ready goes back under the same attempt", "explore: lone accuser", "M4", "M5", "D5", "L1")
+def same_attempt(patch: pytest.MonkeyPatch) -> None:
+    def rollback(self: MembershipRepair, step: Step) -> None:
+        if self.phase is Phase.COMMIT:
+            self._become(step, Phase.RECOVERY)
+        original(self, step)
+
+    original = MembershipRepair._rollback
+    patch.setattr(MembershipRepair, "_rollback", rollback)
+
+
+@planted_bug("everybody in a view counts as having come along", "parted and met", "M5")
+def all_transitional(patch: pytest.MonkeyPatch) -> None:
+    original = ByTimestamp._view_event
+
+    def view_event(self: ByTimestamp, transition: Transition) -> View:
+        event = original(self, transition)
+        return replace(event, transitional=event.members)
+
+    patch.setattr(ByTimestamp, "_view_event", view_event)
+
+
+@planted_bug("messages are sent while the end of a view is agreed", "parted and met", "D3", "D5", "D6", "L5")
+def sends_while_halted(patch: pytest.MonkeyPatch) -> None:
+    original = StreamGround.halt
+
+    def halt(self: StreamGround, step: Step, view: AgreedView) -> Standpoint:
+        standpoint = original(self, step, view)
+        self._context.held_back = False
+        return standpoint
+
+    patch.setattr(StreamGround, "halt", halt)
+
+
+@planted_bug("messages are delivered while the end of a view is agreed", "parted and met", "D5", "D9", "O2")
+def delivers_while_halted(patch: pytest.MonkeyPatch) -> None:
+    original = StreamGround.halt
+
+    def halt(self: StreamGround, step: Step, view: AgreedView) -> Standpoint:
+        standpoint = original(self, step, view)
+        if self._following.ordered is not None:
+            self._following.ordered.halted = False
+        return standpoint
+
+    patch.setattr(StreamGround, "halt", halt)
+
+
+@planted_bug("a message is delivered whatever view it was sent in", "parted and met", "D3", "D4", "D5", "O2")
+def marks_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ByTimestamp, "_refresh", lambda self, stream: self._order.refresh(stream))
+
+
+@planted_bug("what strangers say is dropped while they become members", "parted and met", "O4", "O7", "L2", "L5", "L1")
+def strangers_dropped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ByTimestamp, "_drops", lambda self, stream: not stream.in_view)
+
+
+@planted_bug("a receiver delivers what it holds, whatever the cut", "receivers follow", "D5", "D3", "M9", "L5")
+def receiver_ignores_cut(patch: pytest.MonkeyPatch) -> None:
+    original = ByTimestamp.agree
+
+    def agree(self: ByTimestamp, step: Step, message: NewView, origin: Origin | None) -> None:
+        if self._receives and origin is not None:
+            origin = replace(origin, cut=())
+        original(self, step, message, origin)
+
+    patch.setattr(ByTimestamp, "agree", agree)
+
+
+@planted_bug("a receiver takes any later view for the next one", "receivers follow", "M9", "D5", "L5", "L1")
+def receiver_skips_views(patch: pytest.MonkeyPatch) -> None:
+    original = ReceiverRepair._on_new_view
+
+    def on_new_view(self: ReceiverRepair, step: Step, message: NewView) -> None:
+        view = self._view
+        if view is not None and all(origin.view != view.id for origin in message.origins):
+            message = replace(message, origins=(Origin(view.id, (), ()),))
+        original(self, step, message)
+
+    patch.setattr(ReceiverRepair, "_on_new_view", on_new_view)
+
+
+@planted_bug("a receiver that comes into the middle of a view takes it for whole", "receivers follow", "M4", "D5")
+def entry_called_whole(patch: pytest.MonkeyPatch) -> None:
+    original = ByTimestamp._advance_entry
+
+    def advance_entry(self: ByTimestamp, step: Step) -> None:
+        enter = self._delivery.enter
+        self._delivery.enter = lambda step, event: enter(step, replace(event, whole=True))  # type: ignore[method-assign]
+        try:
+            original(self, step)
+        finally:
+            self._delivery.enter = enter  # type: ignore[method-assign]
+
+    patch.setattr(ByTimestamp, "_advance_entry", advance_entry)
+
+
+@planted_bug("a view is installed whoever says it, and whenever", "explore: silent member", "M2", "M4", "M5", "D5", "D9")
+def stale_view_accepted(patch: pytest.MonkeyPatch) -> None:
+    def on_new_view(self: MembershipRepair, step: Step, source: ProcessId, message: NewView) -> None:
+        origin = next((one for one in message.origins if self._context.process in one.entrants), None)
+        if origin is not None and self.phase is not Phase.SETTLED:
+            self._install(step, message, origin)
+
+    patch.setattr(MembershipRepair, "_on_new_view", on_new_view)
+
+
+@planted_bug("a view is installed before everything before it is here", "explore: crashed member", "D5", "D9")
+def view_before_ready(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MembershipRepair, "_check_recovered", _ready_at_once)
+
+
+def _ready_at_once(self: MembershipRepair, step: Step) -> None:
+    ground = self._ground
+    self._ground = _NothingLacks(ground)  # type: ignore[assignment]
+    try:
+        _check_recovered(self, step)
+    finally:
+        self._ground = ground
+
+
+_check_recovered = MembershipRepair._check_recovered
+
+
+class _NothingLacks:
+    def __init__(self, ground: Any) -> None:
+        self._ground = ground
+
+    def lacking(self, origin: Origin, seats: tuple[Seat, ...]) -> tuple[UpTo, ...]:
+        return ()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ground, name)
+
+
+@planted_bug("the leader does not wait until all are ready", "explore: crashed member", "D5", "D9", "M5", "L1")
+def leader_hurries(patch: pytest.MonkeyPatch) -> None:
+    original = MembershipRepair._check_ready
+
+    def check_ready(self: MembershipRepair, step: Step) -> None:
+        if self._proposal is not None:
+            self._ready = dict.fromkeys(self._proposal.processes, self._proposal.number)
+        original(self, step)
+
+    patch.setattr(MembershipRepair, "_check_ready", check_ready)
+
+
+@planted_bug("an opinion is taken in however old it is", "explore: silent member", "M2", "M4", "M5", "D5", "L1")
+def old_opinion(patch: pytest.MonkeyPatch) -> None:
+    original = MembershipRepair._on_opinion
+
+    def on_opinion(self: MembershipRepair, step: Step, source: ProcessId, opinion: Opinion) -> None:
+        self._heard_up_to.pop(source, None)
+        self._agreement.opinions.pop(source, None)
+        original(self, step, source, opinion)
+
+    patch.setattr(MembershipRepair, "_on_opinion", on_opinion)
+
+
+@planted_bug("a proposal does not say whose attempts it is made of", "explore: lone accuser", "M4", "M5", "D5", "D9", "L1")
+def proposal_without_attempts(patch: pytest.MonkeyPatch) -> None:
+    original = Agreement.proposal
+
+    def proposal(self: Agreement, attempt: int, failed: set[ProcessId]) -> Proposal | None:
+        found = original(self, attempt, failed)
+        if found is None:
+            return None
+        return replace(found, number=xxh3_64_intdigest(msgspec.msgpack.encode(found.processes)) >> 1)
+
+    patch.setattr(Agreement, "proposal", proposal)
+
+
+@planted_bug("own messages do not hold the next view back", "parted and met", "D6", "D3", "D5")
+def own_messages_late(patch: pytest.MonkeyPatch) -> None:
+    original = ByTimestamp._present_next
+
+    def present_next(self: ByTimestamp, step: Step) -> bool:
+        waiting, self._delivery._own = self._delivery._own, type(self._delivery._own)()
+        try:
+            return original(self, step)
+        finally:
+            waiting.extend(self._delivery._own)
+            self._delivery._own = waiting
+
+    patch.setattr(ByTimestamp, "_present_next", present_next)
+
+
+@planted_bug("a primary view forgets those that were tried", "explore primary: silent member", "M7")
+def attempts_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PrimaryRule, "attempt", lambda self, view, members: None)
+
+
+@planted_bug("half of the last primary view is enough", "even split", "M7")
+def half_is_enough(patch: pytest.MonkeyPatch) -> None:
+    def majority(members: set[ProcessId], of: Any) -> bool:
+        return 2 * len(members & set(of)) >= len(set(of))
+
+    patch.setattr("unisono.intergroup.membership.primary._majority", majority)
+
+
+@planted_bug("a process that restarted is waited for in its earlier life", "one dies", "L1", "L2", "L5")
+def earlier_life_waited_for(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Membership, "on_restarted", lambda self, step, earlier: None)
+
+
+@planted_bug("a member that was left out never hears of it", "parted and met", "L1", "L2", "L5")
+def left_out_silently(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MembershipRepair, "on_stranger", lambda self, step, peer: None)
+
+
+@planted_bug("a member starts one message too late in a view", "parted and met", "O2", "D5", "M4", "O4", "L5")
+def seat_too_late(patch: pytest.MonkeyPatch) -> None:
+    original = Stream.enter
+
+    def enter(self: Stream, start: Any, timestamp: int) -> None:
+        original(self, start._replace(sequence=start.sequence + 1, number=start.number + 1), timestamp)
+
+    patch.setattr(Stream, "enter", enter)
+
+
+PLANTED_MEMBERSHIP = [item for item in list(globals().values()) if isinstance(item, PlantedBug)]
