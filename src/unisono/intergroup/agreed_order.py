@@ -34,6 +34,7 @@ class Transition(Struct, frozen=True):
     origin: Origin | None
     view: AgreedView
     cut: dict[ProcessId, int]
+    reason: ViewReason
 
 
 class ByTimestamp(BySource):
@@ -79,7 +80,8 @@ class ByTimestamp(BySource):
         return now if first is None else min(now, first[0][0])
 
     def begin(self, step: Step, reason: ViewReason) -> None:
-        """The first view comes from the membership."""
+        """The first view comes from the membership. What was sent before it belongs to no agreed view."""
+        self._delivery.drop_own()
 
     def add(self, step: Step, stream: Stream) -> None:
         """A source was activated; it brings nothing before it is in the view."""
@@ -99,13 +101,14 @@ class ByTimestamp(BySource):
         elif stream.in_view:
             self._refresh(stream)
             self._pump(step)
+        elif stream.ending is not None:
+            if all(over is not stream for over, _ in self.over):
+                self.over.append((stream, stream.ending))
         elif self._entering is not None:
             self._advance_entry(step)
         elif self._drops(stream):
             while stream.next_message() is not None:
                 pass
-            if stream.ending is not None and all(over is not stream for over, _ in self.over):
-                self.over.append((stream, stream.ending))
 
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
         if self._context.wants(self._context.process.name):
@@ -128,12 +131,12 @@ class ByTimestamp(BySource):
                 self.on_news(step, stream)
         self._pump(step)
 
-    def agree(self, step: Step, message: NewView, origin: Origin | None) -> None:
+    def agree(self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason) -> None:
         """A view is agreed: it stands when everything before it is delivered."""
         cut = {} if origin is None else dict(origin.cut)
         self.halted = False
         self._entering = None
-        self._pending.append(Transition(message, origin, AgreedView.of(message), cut))
+        self._pending.append(Transition(message, origin, AgreedView.of(message), cut, reason))
         if len(self._pending) == 1:
             self._apply_cut()
         self._pump(step)
@@ -145,10 +148,12 @@ class ByTimestamp(BySource):
 
     def drop_out(self) -> None:
         """Follow no view any more; the next one is entered anew."""
-        for stream in self._streams.values():
+        for _, stream in sorted(self._streams.items()):
             stream.in_view = False
             stream.cut = None
             self._order.remove(stream.source)
+            if stream.ending is not None:
+                self.over.append((stream, stream.ending))
         self._pending.clear()
         self._view = None
         self._entering = None
@@ -270,6 +275,8 @@ class ByTimestamp(BySource):
             elif stream.in_view:
                 stream.in_view = False
                 self._order.remove(source)
+                if any(transition.view.seat(source) is not None for transition in self._pending):
+                    continue  # it comes back with a view that is agreed already
                 reason = ViewReason.LEFT if source in leavers else ViewReason.AGREED
                 stream.become_ending(reason)
                 self.over.append((stream, reason))
@@ -293,7 +300,7 @@ class ByTimestamp(BySource):
             elif suspects.get(process) == (process,):
                 reasons.append((process, ViewReason.LEFT))
             else:
-                reasons.append((process, ViewReason.SUSPECTED))
+                reasons.append((process, transition.reason))
         itself = self._context.process
         together = (itself,) if transition.origin is None else transition.origin.entrants
         return View(
@@ -309,6 +316,16 @@ class ByTimestamp(BySource):
             primary=message.primary,
         )
 
+    @staticmethod
+    def _find_starts(view: AgreedView, members: list[Stream]) -> list[StartPoint] | None:
+        """Where all of them start after one point in time, if they are that far."""
+        while True:
+            floor = max(view.id.start, *(max(stream.granted_at, stream.passed) for stream in members))
+            start = [stream.find_start(floor, view.mark) for stream in members]
+            if all(stream.passed <= floor for stream in members):
+                found = [point for point in start if point is not None]
+                return found if len(found) == len(start) else None
+
     def _advance_entry(self, step: Step) -> None:
         """Come into a view when a stream of every member is past one point in time, from which all are delivered."""
         if self._entering is None:
@@ -318,22 +335,16 @@ class ByTimestamp(BySource):
         if any(stream is None or stream.silent or stream.ending is not None for stream in streams):
             return
         members = [stream for stream in streams if stream is not None]
-        floor = max(view.id.start, *(max(stream.granted_at, stream.passed) for stream in members))
-        start: list[StartPoint] = []
-        for stream in members:
-            point = stream.find_start(floor, view.mark)
-            if point is None:
-                return
-            start.append(point)
+        start = self._find_starts(view, members)
+        if start is None:
+            return
         self._entering = None
         whole = tuple(start) == view.start
         self._present(step, view, start)
-        before = self._delivery.view
         reasons = tuple((process, ViewReason.JOINED) for process in view.members)
-        previous = None if before is None else before.id
         event = View(
             view.id,
-            previous,
+            None,
             view.members,
             tuple(start),
             reasons,

@@ -114,7 +114,7 @@ class Following:
 
     @property
     def may_send(self) -> bool:
-        if self._context.held_back:
+        if self._context.held_back or self._context.awaits:
             return False
         return not self._context.settings.reliable or self._presentation.may_send
 
@@ -130,7 +130,11 @@ class Following:
             stream.silent = not self._context.wants(source.name)
             stream.in_view = False
             stream.cut = None
-            if not self._needs(source.name) or (stream.silent and stream.ending is not None):
+            if self._starts_anew_with(source):
+                self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
+                del self.streams[source]
+                self._repairing.retire(source, step.now + self._context.settings.patience)
+            elif not self._needs(source.name) or (stream.silent and stream.ending is not None):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
                 del self.streams[source]
                 self._repairing.forget(source)
@@ -147,6 +151,11 @@ class Following:
             for _, stream in sorted(self.streams.items()):
                 self._present_news(step, stream)
         self._catch_up(step, self.streams)
+
+    def _starts_anew_with(self, source: ProcessId) -> bool:
+        """Whether this sender leaves the agreed view it shares with a source, to begin alone: that one will drop it."""
+        settings = self._context.settings
+        return settings.service == "timestamp" and settings.role == "sender" and self._context.shares_view(source)
 
     def _needs(self, name: str) -> bool:
         """Whether a source of that name is to be followed, be it to deliver it or to take part with it."""
@@ -294,12 +303,18 @@ class Following:
         for stream in self.streams.values():
             stream.window.limit = self._context.settings.receive_buffer_bytes
 
-    def agree(self, step: Step, message: NewView, origin: Origin | None) -> None:
+    def agree(
+        self,
+        step: Step,
+        message: NewView,
+        origin: Origin | None,
+        reason: ViewReason = ViewReason.SUSPECTED,
+    ) -> None:
         """A view is agreed. Who is not in it is followed no longer, and may be again."""
         members = {seat.process for seat in message.seats}
         cut = set() if origin is None else {source for source, _ in origin.cut}
         if isinstance(self._presentation, ByTimestamp):
-            self._presentation.agree(step, message, origin)
+            self._presentation.agree(step, message, origin, reason)
         else:
             for source in sorted(cut - members):
                 if source in self.streams and self.streams[source].silent:
@@ -512,10 +527,18 @@ class Following:
         if self._context.shares_view(stream.source) and reason is not ViewReason.AGREED:
             if reason is not ViewReason.SILENT:
                 self.lost.append((stream.source, reason))
-            if self.ordered is not None:  # the view decides where its messages end
+            sends = self._context.settings.role == "sender"
+            if self.ordered is not None and (stream.in_view or sends):  # the view decides where its messages end
                 return
         stream.become_ending(reason)
         self._present_news(step, stream)
+
+    def let_go(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
+        """Follow a source no longer that is in no view here any more; it may be followed anew."""
+        stream = self._active(source)
+        if stream is not None:
+            stream.become_ending(reason)
+            self._present_news(step, stream)
 
     def _present_news(self, step: Step, stream: Stream) -> None:
         self._presentation.on_news(step, stream)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from unisono.events import DroppedOut, Excluded
-from unisono.identity import ProcessId, ViewId
+from unisono.events import Excluded, ViewReason
+from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
 from unisono.intergroup.membership.repair import Standpoint
@@ -37,6 +37,10 @@ class StreamGround:
             self._cuts[receiver] = message
 
     def follows(self, source: ProcessId) -> bool:
+        stream = self._following.streams.get(source)
+        presented = self._following.ordered is not None and stream is not None and stream.in_view
+        if presented and not self._context.shares_view(source):
+            return False  # the application has yet to see it go
         return self._following.follows(source)
 
     def receivers_silent(self, step: Step, view: AgreedView) -> bool:
@@ -45,13 +49,13 @@ class StreamGround:
             for receiver in self._speaking.audience.followers
         )
 
-    def halt(self, step: Step, view: AgreedView) -> Standpoint:
+    def halt(self, step: Step, view: AgreedView, alone: bool = False) -> Standpoint:
         self._context.held_back = True
         self._sending.rewind()
         if self._following.ordered is not None:
             self._following.ordered.halted = True
         held = {seat.process: self._held(seat, view) for seat in view.seats if seat.process != self._context.process}
-        for source, last in self._cut_infos(view.id):
+        for source, last in () if alone else self._cut_infos(view.id):
             if source in held:
                 held[source] = max(held[source], last)
         points = tuple(UpTo(source, last) for source, last in sorted(held.items()))
@@ -88,30 +92,34 @@ class StreamGround:
         ordered = self._following.ordered
         return 0 if ordered is None else ordered.delivered(source)
 
-    def tell(self, step: Step, event: Excluded | DroppedOut) -> None:
+    def tell(self, step: Step, event: Excluded) -> None:
         if self._following.ordered is not None:
             step.deliver(event)
 
-    def install(self, step: Step, message: NewView, origin: Origin | None) -> None:
+    def install(self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason) -> None:
         members = {seat.process for seat in message.seats}
         self._context.believes(step, message.view.start)
         left = self._context.mark
         self._context.agreed = AgreedView.of(message)
         self._repairing.spared.clear()
         self._cuts.clear()
-        self._following.agree(step, message, origin)
+        self._following.agree(step, message, origin, reason)
         self._following.take_room_back()
         if self._following.ordered is None:
             step.record(MembershipRow(kind="AGREED", reason=str(message.view), sequence=len(members)))
         self._context.held_back = False
         for source, _ in () if origin is None else origin.cut:
-            listener = self._speaking.audience.get(source)
-            if source not in members and listener is not None and listener.view.start <= left.start:
-                row = MembershipRow(kind="SUSPECT", peer=source.name, peer_incarnation=source.incarnation)
-                row.reason = "not in the view"
-                step.record(row)
-                self._speaking.drop(step, source)
+            if source not in members:
+                self._release(step, source, left)
         self._speaking.keep_alive(step)
+
+    def _release(self, step: Step, source: ProcessId, left: ViewMark) -> None:
+        """Who is no longer in the view and received in it counts no longer, unless it has asked anew since."""
+        listener = self._speaking.audience.get(source)
+        if listener is not None and listener.ordered and listener.view.start <= left.start:
+            peer, reason = source, "not in the view"
+            step.record(MembershipRow(kind="SUSPECT", peer=peer.name, peer_incarnation=peer.incarnation, reason=reason))
+            self._speaking.drop(step, source)
 
     def _held(self, seat: Seat, view: AgreedView) -> int:
         stream = self._following.streams.get(seat.process)
