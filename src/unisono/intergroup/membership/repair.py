@@ -500,8 +500,12 @@ class MembershipRepair:
     # Cut information and recovery
 
     def _check_cut_info(self, step: Step) -> None:
+        """Wait a little for what receivers hold; the leader does that for all."""
         assert self.view is not None
-        if step.now - self._since >= self._cut_wait or not self._ground.receivers_silent(step, self.view):
+        assert self._proposal is not None
+        leads = self._proposal.leader == self._context.process
+        waited = step.now - self._since >= self._cut_wait
+        if waited or not leads or not self._ground.receivers_silent(step, self.view):
             self._halt(step)
 
     def _halt(self, step: Step) -> None:
