@@ -13,7 +13,7 @@ from unisono.fingerprint import fingerprint
 from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.membership.membership import Membership
-from unisono.intergroup.membership.repair import Phase
+from unisono.intergroup.membership.repair import MembershipRepair, Phase
 from unisono.reliable.step import Place, Step
 from unisono.reliable.suspicion import Suspicion
 from unisono.sealing import NullKeyAgreement, NullSeal
@@ -72,7 +72,10 @@ class Face(NamedTuple):
 
 
 class _Hearing(Suspicion):
-    """What is heard at one instant counts once: how many packets that were makes no difference then."""
+    """What is heard at one instant counts once: how many packets that were makes no difference then.
+
+    The timeout is the one of the settings, and not three of these long keep-alives.
+    """
 
     __slots__ = ()
 
@@ -186,7 +189,7 @@ class Member:
             repair.phase,
             repair.view.id,
             repair.view.members,
-            not self._context.held_back,
+            not (self._context.held_back or self._context.awaits),
             tuple((NAMES.index(source.name), streams.missing(source)) for source in sorted(streams.wanted)
                   if streams.missing(source) <= streams.wanted[source]),
             frozenset(
@@ -202,10 +205,11 @@ class Member:
         """Equal for members that will behave alike from here on, whatever happens, and have the same past views."""
         membership, context = self._membership, self._context
         parts = [getattr(self._streams, name) for name in Streams.__slots__ if name != "_context"]
-        parts += [getattr(membership, name) for name in ("_alone_until", "_asked_at", "_marks", "suspicion")]
+        shared = ("_context", "_following", "_ground", "_receiver", "_sending", "_suspicion", "phase", "repair")
+        parts += [getattr(membership, name) for name in Membership.__slots__ if name not in shared]
         repair = membership.repair
-        parts += [getattr(repair, name) for name in type(repair).__slots__ if name not in ("_context", "_ground", "phase")]
-        parts += [repair.phase.value, self._clock, context.deadlines, context.held_back, context.speaks, self._now]
+        parts += [getattr(repair, name) for name in MembershipRepair.__slots__ if name not in shared]
+        parts += [repair.phase.value, self._clock, context.deadlines, context.held_back, context.awaits, self._now]
         return fingerprint(parts)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.exploration.automaton import Automaton
 from tests.exploration.calm import deliver_all, happen, is_settled
 from tests.exploration.member import Happening
-from tests.exploration.whole import EVERYBODY, Used, Whole
+from tests.exploration.whole import EVERYBODY, Choice, Used, Whole, after, recoverable
 from unisono.units import MILLISECOND
 
 A, B, C = EVERYBODY
@@ -112,10 +112,28 @@ def _met(automaton: Automaton, whole: Whole) -> Whole:
     return whole
 
 
+def last_word(automaton: Automaton) -> Whole:
+    """Two views have agreed to be one: a, who leads, has let it stand, said so to b and c, and crashed."""
+    whole = two_views(automaton)
+    before = len(automaton.faces[whole.members[A]].transitions)
+    while len(automaton.faces[whole.members[A]].transitions) == before:
+        index = next((index for index in reversed(EVERYBODY) if whole.ways[index]), None)
+        if index is not None:
+            whole = after(automaton, whole, Choice(index, min(whole.ways[index])))
+            continue
+        missed = [(index, message) for index in EVERYBODY for message in recoverable(automaton, whole, index)]
+        for index, message in missed:
+            whole = happen(automaton, whole, index, Happening("recovers", message))
+        if not missed:
+            whole = happen(automaton, whole, A, Happening("passes", 20 * MILLISECOND))
+    return whole._replace(crashed=frozenset({A}), ways=(NOTHING, *whole.ways[1:]))
+
+
 STARTS: dict[str, Callable[[Automaton], Whole]] = {
     "silent member": silent_member,
     "crashed member": crashed_member,
     "lone accuser": lone_accuser,
     "newcomer": newcomer,
     "two views": two_views,
+    "last word": last_word,
 }

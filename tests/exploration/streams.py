@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from unisono.events import DroppedOut, Excluded
+from unisono.events import Excluded, ViewReason
 from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.membership.repair import Standpoint
@@ -94,7 +94,7 @@ class Streams:
     def receivers_silent(self, step: Step, view: AgreedView) -> bool:
         return False
 
-    def halt(self, step: Step, view: AgreedView) -> Standpoint:
+    def halt(self, step: Step, view: AgreedView, alone: bool = False) -> Standpoint:
         self._context.held_back = True
         self.halted = True
         itself = self._context.process
@@ -117,10 +117,10 @@ class Streams:
     def delivered(self, source: ProcessId) -> int:
         return self._next[source] - 1 if source in self._next else 0
 
-    def tell(self, step: Step, event: Excluded | DroppedOut) -> None:
+    def tell(self, step: Step, event: Excluded) -> None:
         step.deliver(event)
 
-    def install(self, step: Step, message: NewView, origin: Origin | None) -> None:
+    def install(self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason) -> None:
         cut = () if origin is None else origin.cut
         lacking = () if origin is None else self.lacking(origin, message.seats)
         for source, last in cut:

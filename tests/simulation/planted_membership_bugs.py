@@ -18,6 +18,7 @@ from tests.simulation.planted_bugs import PlantedBug, planted_bug
 from unisono.events import View
 from unisono.identity import ProcessId, ViewId
 from unisono.intergroup.agreed_order import ByTimestamp, Transition
+from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.membership import view as views
 from unisono.intergroup.membership.agreement import Agreement, Proposal
 from unisono.intergroup.membership.ground import StreamGround
@@ -166,17 +167,12 @@ def receiver_skips_views(patch: pytest.MonkeyPatch) -> None:
 
 @planted_bug("a receiver that comes into the middle of a view takes it for whole", "receivers follow", "M4", "D5")
 def entry_called_whole(patch: pytest.MonkeyPatch) -> None:
-    original = ByTimestamp._advance_entry
+    original = Delivery.enter
 
-    def advance_entry(self: ByTimestamp, step: Step) -> None:
-        enter = self._delivery.enter
-        self._delivery.enter = lambda step, event: enter(step, replace(event, whole=True))  # type: ignore[method-assign]
-        try:
-            original(self, step)
-        finally:
-            self._delivery.enter = enter  # type: ignore[method-assign]
+    def enter(self: Delivery, step: Step, event: View) -> None:
+        original(self, step, replace(event, whole=True))
 
-    patch.setattr(ByTimestamp, "_advance_entry", advance_entry)
+    patch.setattr(Delivery, "enter", enter)
 
 
 @planted_bug("a view is installed whoever says it, and whenever", "explore: silent member", "M2", "M4", "M5", "D5", "D9")
@@ -217,16 +213,17 @@ class _NothingLacks:
         return getattr(self._ground, name)
 
 
-@planted_bug("the leader does not wait until all are ready", "explore: crashed member", "D5", "D9", "M5", "L1")
-def leader_hurries(patch: pytest.MonkeyPatch) -> None:
-    original = MembershipRepair._check_ready
+@planted_bug("who is ready takes any view it is in for the one it is ready for", "explore: last word", "M5", "D5", "M2")
+def any_view_will_do(patch: pytest.MonkeyPatch) -> None:
+    original = MembershipRepair._on_new_view
 
-    def check_ready(self: MembershipRepair, step: Step) -> None:
-        if self._proposal is not None:
-            self._ready = dict.fromkeys(self._proposal.processes, self._proposal.number)
-        original(self, step)
+    def on_new_view(self: MembershipRepair, step: Step, source: ProcessId, message: NewView) -> None:
+        if self.phase is Phase.COMMIT and any(seat.process == self._context.process for seat in message.seats):
+            self._install(step, message, self._own_origin())
+        else:
+            original(self, step, source, message)
 
-    patch.setattr(MembershipRepair, "_check_ready", check_ready)
+    patch.setattr(MembershipRepair, "_on_new_view", on_new_view)
 
 
 @planted_bug("an opinion is taken in however old it is", "explore: silent member", "M2", "M4", "M5", "D5", "L1")
