@@ -190,8 +190,11 @@ class Member:
             repair.view.id,
             repair.view.members,
             not (self._context.held_back or self._context.awaits),
-            tuple((NAMES.index(source.name), streams.missing(source)) for source in sorted(streams.wanted)
-                  if streams.missing(source) <= streams.wanted[source]),
+            tuple(
+                (NAMES.index(source.name), streams.missing(source))
+                for source in sorted(streams.wanted)
+                if streams.missing(source) <= streams.wanted[source]
+            ),
             frozenset(
                 Message(NAMES.index(source.name), sequence, mark)
                 for source, log in streams.log.items()

@@ -23,7 +23,9 @@ def _join(automaton: Automaton) -> Whole:
 
 def _meet(automaton: Automaton, whole: Whole, absent: frozenset[int] = NOTHING) -> Whole:
     """Let all but the absent ones become one view."""
-    present = [frozenset(packet for packet in way if automaton.packets[packet].source not in absent) for way in whole.ways]
+    present = [
+        frozenset(packet for packet in way if automaton.packets[packet].source not in absent) for way in whole.ways
+    ]
     meeting = Whole(whole.members, tuple(present), absent, Used())
     while not is_settled(automaton, meeting):
         meeting = _beat(automaton, meeting)

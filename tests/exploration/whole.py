@@ -8,9 +8,9 @@ from typing import NamedTuple
 from tests.exploration.automaton import Automaton, Sent
 from tests.exploration.member import NAMES, PROCESSES, Datagram, Happening, Message
 from unisono.intergroup.membership.repair import Phase
-from unisono.wire.reading import read_datagram
 from unisono.sealing import NullSeal
 from unisono.wire.messages import ControlPacket
+from unisono.wire.reading import read_datagram
 
 EVERYBODY = range(len(NAMES))
 
@@ -140,12 +140,16 @@ def after(automaton: Automaton, whole: Whole, choice: Choice) -> Whole:
     return Whole(members, spread(ways, crashed, index, sent), crashed, used)
 
 
-def spread(ways: tuple[frozenset[int], ...], crashed: frozenset[int], source: int, sent: Sent) -> tuple[frozenset[int], ...]:
+def spread(
+    ways: tuple[frozenset[int], ...], crashed: frozenset[int], source: int, sent: Sent
+) -> tuple[frozenset[int], ...]:
     """Put what a member sent on its way."""
     if not sent:
         return ways
     return tuple(
-        way | {packet for to, packet in sent if to in (None, index)} if index != source and index not in crashed else way
+        way | {packet for to, packet in sent if to in (None, index)}
+        if index != source and index not in crashed
+        else way
         for index, way in enumerate(ways)
     )
 

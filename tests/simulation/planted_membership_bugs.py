@@ -22,17 +22,15 @@ from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.membership import view as views
 from unisono.intergroup.membership.agreement import Agreement, Proposal
 from unisono.intergroup.membership.ground import StreamGround
-from unisono.intergroup.membership.membership import Membership
-from unisono.intergroup.membership.primary import PrimaryRule
 from unisono.intergroup.membership.receiver import ReceiverRepair
 from unisono.intergroup.membership.repair import MembershipRepair, Phase, Standpoint
 from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.stream import Stream
 from unisono.reliable.step import Step
-from unisono.wire.membership_messages import NewView, Opinion, Origin, RecoveryInfo, Seat, UpTo
+from unisono.wire.membership_messages import NewView, Origin, RecoveryInfo, Seat, UpTo
 
 
-@planted_bug("of those who are gone, a view ends with what everybody holds", "one dies", "D5", "D9")
+@planted_bug("of those who are gone, a view ends with what everybody holds", "explore: crashed member", "D5", "D9")
 def cut_too_low(patch: pytest.MonkeyPatch) -> None:
     original = views._origin
 
@@ -63,11 +61,6 @@ def cut_without_own_word(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(views, "_origin", origin)
 
 
-@planted_bug("a member that goes back stays halted", "parted and met", "L2", "L5", "L6", "L1")
-def rollback_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(StreamGround, "resume", lambda self, step: None)
-
-
 @planted_bug("a view's identifier does not say which attempt it was", "explore: silent member", "M4", "M2")
 def identifier_reused(patch: pytest.MonkeyPatch) -> None:
     def next_id(self: MembershipRepair, infos: dict[ProcessId, RecoveryInfo]) -> ViewId:
@@ -76,22 +69,6 @@ def identifier_reused(patch: pytest.MonkeyPatch) -> None:
         return ViewId(self.view.id.start + 1, self._proposal.leader, 0)
 
     patch.setattr(MembershipRepair, "_next_id", next_id)
-
-
-@planted_bug("a view starts with the earliest of what its members say", "parted and met", "M2", "O3", "O6", "M5")
-def starts_early(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(views, "start_time", lambda infos: min(info.timestamp for info in infos.values()))
-
-
-@planted_bug("who was ready goes back under the same attempt", "explore: lone accuser", "M4", "M5", "D5", "L1")
-def same_attempt(patch: pytest.MonkeyPatch) -> None:
-    def rollback(self: MembershipRepair, step: Step) -> None:
-        if self.phase is Phase.COMMIT:
-            self._become(step, Phase.RECOVERY)
-        original(self, step)
-
-    original = MembershipRepair._rollback
-    patch.setattr(MembershipRepair, "_rollback", rollback)
 
 
 @planted_bug("everybody in a view counts as having come along", "parted and met", "M5")
@@ -109,8 +86,8 @@ def all_transitional(patch: pytest.MonkeyPatch) -> None:
 def sends_while_halted(patch: pytest.MonkeyPatch) -> None:
     original = StreamGround.halt
 
-    def halt(self: StreamGround, step: Step, view: AgreedView) -> Standpoint:
-        standpoint = original(self, step, view)
+    def halt(self: StreamGround, step: Step, view: AgreedView, alone: bool = False) -> Standpoint:
+        standpoint = original(self, step, view, alone)
         self._context.held_back = False
         return standpoint
 
@@ -121,18 +98,13 @@ def sends_while_halted(patch: pytest.MonkeyPatch) -> None:
 def delivers_while_halted(patch: pytest.MonkeyPatch) -> None:
     original = StreamGround.halt
 
-    def halt(self: StreamGround, step: Step, view: AgreedView) -> Standpoint:
-        standpoint = original(self, step, view)
+    def halt(self: StreamGround, step: Step, view: AgreedView, alone: bool = False) -> Standpoint:
+        standpoint = original(self, step, view, alone)
         if self._following.ordered is not None:
             self._following.ordered.halted = False
         return standpoint
 
     patch.setattr(StreamGround, "halt", halt)
-
-
-@planted_bug("a message is delivered whatever view it was sent in", "parted and met", "D3", "D4", "D5", "O2")
-def marks_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ByTimestamp, "_refresh", lambda self, stream: self._order.refresh(stream))
 
 
 @planted_bug("what strangers say is dropped while they become members", "parted and met", "O4", "O7", "L2", "L5", "L1")
@@ -144,10 +116,10 @@ def strangers_dropped(patch: pytest.MonkeyPatch) -> None:
 def receiver_ignores_cut(patch: pytest.MonkeyPatch) -> None:
     original = ByTimestamp.agree
 
-    def agree(self: ByTimestamp, step: Step, message: NewView, origin: Origin | None) -> None:
+    def agree(self: ByTimestamp, step: Step, message: NewView, origin: Origin | None, *others: Any) -> None:
         if self._receives and origin is not None:
             origin = replace(origin, cut=())
-        original(self, step, message, origin)
+        original(self, step, message, origin, *others)
 
     patch.setattr(ByTimestamp, "agree", agree)
 
@@ -173,16 +145,6 @@ def entry_called_whole(patch: pytest.MonkeyPatch) -> None:
         original(self, step, replace(event, whole=True))
 
     patch.setattr(Delivery, "enter", enter)
-
-
-@planted_bug("a view is installed whoever says it, and whenever", "explore: silent member", "M2", "M4", "M5", "D5", "D9")
-def stale_view_accepted(patch: pytest.MonkeyPatch) -> None:
-    def on_new_view(self: MembershipRepair, step: Step, source: ProcessId, message: NewView) -> None:
-        origin = next((one for one in message.origins if self._context.process in one.entrants), None)
-        if origin is not None and self.phase is not Phase.SETTLED:
-            self._install(step, message, origin)
-
-    patch.setattr(MembershipRepair, "_on_new_view", on_new_view)
 
 
 @planted_bug("a view is installed before everything before it is here", "explore: crashed member", "D5", "D9")
@@ -213,12 +175,14 @@ class _NothingLacks:
         return getattr(self._ground, name)
 
 
-@planted_bug("who is ready takes any view it is in for the one it is ready for", "explore: last word", "M5", "D5", "M2")
+@planted_bug("who is ready takes any next view that it is in for the one it is ready for", "explore: last word", "M5")
 def any_view_will_do(patch: pytest.MonkeyPatch) -> None:
     original = MembershipRepair._on_new_view
 
     def on_new_view(self: MembershipRepair, step: Step, source: ProcessId, message: NewView) -> None:
-        if self.phase is Phase.COMMIT and any(seat.process == self._context.process for seat in message.seats):
+        assert self.view is not None
+        itself, view = self._context.process, self.view.id
+        if self.phase is Phase.COMMIT and any(o.view == view and itself in o.entrants for o in message.origins):
             self._install(step, message, self._own_origin())
         else:
             original(self, step, source, message)
@@ -226,19 +190,9 @@ def any_view_will_do(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MembershipRepair, "_on_new_view", on_new_view)
 
 
-@planted_bug("an opinion is taken in however old it is", "explore: silent member", "M2", "M4", "M5", "D5", "L1")
-def old_opinion(patch: pytest.MonkeyPatch) -> None:
-    original = MembershipRepair._on_opinion
-
-    def on_opinion(self: MembershipRepair, step: Step, source: ProcessId, opinion: Opinion) -> None:
-        self._heard_up_to.pop(source, None)
-        self._agreement.opinions.pop(source, None)
-        original(self, step, source, opinion)
-
-    patch.setattr(MembershipRepair, "_on_opinion", on_opinion)
-
-
-@planted_bug("a proposal does not say whose attempts it is made of", "explore: lone accuser", "M4", "M5", "D5", "D9", "L1")
+@planted_bug(
+    "a proposal does not say whose attempts it is made of", "explore: crashed member", "M4", "M5", "D5", "D9", "L1"
+)
 def proposal_without_attempts(patch: pytest.MonkeyPatch) -> None:
     original = Agreement.proposal
 
@@ -251,37 +205,12 @@ def proposal_without_attempts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Agreement, "proposal", proposal)
 
 
-@planted_bug("own messages do not hold the next view back", "parted and met", "D6", "D3", "D5")
-def own_messages_late(patch: pytest.MonkeyPatch) -> None:
-    original = ByTimestamp._present_next
-
-    def present_next(self: ByTimestamp, step: Step) -> bool:
-        waiting, self._delivery._own = self._delivery._own, type(self._delivery._own)()
-        try:
-            return original(self, step)
-        finally:
-            waiting.extend(self._delivery._own)
-            self._delivery._own = waiting
-
-    patch.setattr(ByTimestamp, "_present_next", present_next)
-
-
-@planted_bug("a primary view forgets those that were tried", "explore primary: silent member", "M7")
-def attempts_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PrimaryRule, "attempt", lambda self, view, members: None)
-
-
 @planted_bug("half of the last primary view is enough", "even split", "M7")
 def half_is_enough(patch: pytest.MonkeyPatch) -> None:
     def majority(members: set[ProcessId], of: Any) -> bool:
         return 2 * len(members & set(of)) >= len(set(of))
 
     patch.setattr("unisono.intergroup.membership.primary._majority", majority)
-
-
-@planted_bug("a process that restarted is waited for in its earlier life", "one dies", "L1", "L2", "L5")
-def earlier_life_waited_for(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Membership, "on_restarted", lambda self, step, earlier: None)
 
 
 @planted_bug("a member that was left out never hears of it", "parted and met", "L1", "L2", "L5")
@@ -297,6 +226,32 @@ def seat_too_late(patch: pytest.MonkeyPatch) -> None:
         original(self, start._replace(sequence=start.sequence + 1, number=start.number + 1), timestamp)
 
     patch.setattr(Stream, "enter", enter)
+
+
+@planted_bug("only a member itself counts as having come along", "parted and met", "M5")
+def none_transitional(patch: pytest.MonkeyPatch) -> None:
+    original = ByTimestamp._view_event
+
+    def view_event(self: ByTimestamp, transition: Transition) -> View:
+        return replace(original(self, transition), transitional=(self._context.process,))
+
+    patch.setattr(ByTimestamp, "_view_event", view_event)
+
+
+@planted_bug("a view says only where this member came from", "parted and met", "M4")
+def own_origin_only(patch: pytest.MonkeyPatch) -> None:
+    original = ByTimestamp._view_event
+
+    def view_event(self: ByTimestamp, transition: Transition) -> View:
+        event = original(self, transition)
+        return replace(event, merged=tuple(view for view in event.merged if view == event.previous))
+
+    patch.setattr(ByTimestamp, "_view_event", view_event)
+
+
+@planted_bug("a silent member is never suspected", "one dies", "L1", "L5")
+def nobody_suspected(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MembershipRepair, "on_suspected", lambda self, step, peer: None)
 
 
 PLANTED_MEMBERSHIP = [item for item in list(globals().values()) if isinstance(item, PlantedBug)]

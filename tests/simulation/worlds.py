@@ -180,7 +180,10 @@ SITUATIONS: dict[str, dict[str, Any]] = {
         "settle": 12 * SECOND,
         "network": Network(latency=(MILLISECOND, 4 * MILLISECOND), jitter=MILLISECOND, loss=0.1),
         "workloads": (Workload(group="g", senders=(0, 1, 2), rate=40.0, size=50, stop=6 * SECOND),),
-        "member_plans": (MemberPlan(index=3, options={"role": "receiver"}), MemberPlan(index=4, options={"role": "receiver"})),
+        "member_plans": (
+            MemberPlan(index=3, options={"role": "receiver"}),
+            MemberPlan(index=4, options={"role": "receiver"}),
+        ),
         "faults": (
             Fault(kind="isolate", at=1500 * MILLISECOND, members=(4,), lasts=1500 * MILLISECOND),
             Fault(kind="crash", at=2 * SECOND, members=(2,), restart=300 * MILLISECOND),
