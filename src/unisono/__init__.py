@@ -15,7 +15,9 @@ from unisono.errors import (
     UnisonoError,
 )
 from unisono.events import (
+    DroppedOut,
     Event,
+    Excluded,
     Gap,
     Left,
     LeftBehind,
@@ -38,7 +40,9 @@ except PackageNotFoundError:  # imported from a source tree that was not install
     __version__ = "0+source"
 
 __all__ = [
+    "DroppedOut",
     "Event",
+    "Excluded",
     "Gap",
     "Group",
     "GroupError",

@@ -22,7 +22,9 @@ from unisono.control_settings import ControlSettings
 from unisono.engine import ChangeService, EventsTaken, Recover
 from unisono.errors import GroupError, NetworkError, NotMember, SettingError
 from unisono.events import (
+    DroppedOut,
     Event,
+    Excluded,
     Gap,
     Left,
     LeftBehind,
@@ -46,7 +48,7 @@ PROTOCOLS = ("intergroup",)
 SEQUENCE_LIMIT = (1 << 63) - 1
 """No sequence is above this."""
 
-GroupEvent = Message | View | LeftBehind | SourceUnavailable | Gap | Unrecovered
+GroupEvent = Message | View | Excluded | DroppedOut | LeftBehind | SourceUnavailable | Gap | Unrecovered
 """What iteration over a group gives."""
 
 

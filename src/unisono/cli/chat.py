@@ -11,7 +11,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from unisono.events import Gap, LeftBehind, Message, SourceUnavailable, Unrecovered, View, ViewReason
+from unisono.events import (
+    DroppedOut,
+    Excluded,
+    Gap,
+    LeftBehind,
+    Message,
+    SourceUnavailable,
+    Unrecovered,
+    View,
+    ViewReason,
+)
 from unisono.group import Group, GroupEvent, join
 from unisono.runtime.loops import run
 from unisono.settings import Service
@@ -30,6 +40,8 @@ _WHY = {
     ViewReason.HEARD: "is here",
     ViewReason.SERVICE: "is here",
     ViewReason.AGREED: "is not among the senders any more",
+    ViewReason.SUSPECTED: "fell silent",
+    ViewReason.MERGED: "is here",
 }
 
 
@@ -140,6 +152,10 @@ def _lines(event: GroupEvent, who: str) -> list[str]:
         return [] if event.source.name == who else [f"{event.source.name}: {shown}"]
     if isinstance(event, View):
         return [f"* {process.name} {_WHY[reason]}" for process, reason in event.reasons if process.name != who]
+    if isinstance(event, Excluded):
+        return ["* the others went on without this process; it comes back"]
+    if isinstance(event, DroppedOut):
+        return [f"* this process starts anew: {event.reason}"]
     if isinstance(event, LeftBehind):
         return [f"* messages of {event.source.name} were lost here"]
     if isinstance(event, Gap):
