@@ -126,6 +126,7 @@ class MembershipRepair:
         "_infos",
         "_intervals",
         "_lacks",
+        "_left_out_of",
         "_merge_at",
         "_moved",
         "_origins",
@@ -170,6 +171,8 @@ class MembershipRepair:
         self._proposal: Proposal | None = None
         self._said: Opinion | None = None
         self._excluded_from: ViewId | None = None
+        self._left_out_of: ViewId | None = None
+        """The view that this process ended because others said that they go on without it."""
         self._out = False
         self._paused = 0
         self._since = 0
@@ -612,20 +615,26 @@ class MembershipRepair:
         if proposal is not None and self.phase is Phase.COMMIT and message.proposal == proposal.number:
             self._install(step, message, self._own_origin())
             return
+        members = [seat.process for seat in message.seats]
+        if self._context.process not in members and any(origin.view == self._left_out_of for origin in message.origins):
+            self._left_out_of = None
+            self._tell_excluded(step, message)
         follows = any(origin.view == self.view.id for origin in message.origins)
         if not follows or message.view <= self.view.id:
             step.note(Reason.VIEW_STALE)
             return
-        members = [seat.process for seat in message.seats]
         if self._context.process in members:  # this process went back before the view came to stand
             self.on_gone(step, source)
             return
+        self._tell_excluded(step, message)
+        for process in members:
+            self.on_gone(step, process)
+
+    def _tell_excluded(self, step: Step, message: NewView) -> None:
         if message.proposal and self._excluded_from != message.view:
             self._excluded_from = message.view
             step.mark("excluded")
             self._ground.tell(step, Excluded(message.view))
-        for process in members:
-            self.on_gone(step, process)
 
     def has_left(self, source: ProcessId) -> bool:
         """Whether a member is known to be out of this process's view."""
@@ -635,6 +644,8 @@ class MembershipRepair:
         """The next view stands. What is left of this repair is forgotten, and who was left out is kept off a while."""
         context = self._context
         failed = () if self._proposal is None else self._proposal.failed
+        if self.view is not None and self._said is not None and self._said.refused:
+            self._left_out_of = self.view.id
         self.view = AgreedView.of(message)
         self._history[message.view] = message
         while len(self._history) > HISTORY:
