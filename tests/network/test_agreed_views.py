@@ -1,0 +1,108 @@
+"""Agreed views among real processes: one is killed, one is stopped and comes back, and nobody waits or disagrees."""
+
+from __future__ import annotations
+
+import signal
+from functools import partial
+from pathlib import Path
+
+from tests.network.processes import Talker, judge, members, read_spools
+from unisono.trace.schema import AnyRow, DeliverRow, MembershipRow, ViewRow
+
+NAMES = ["p0", "p1", "p2", "p3", "p4"]
+RATE = 60
+MANY = 60
+
+
+def count_of(lines: list[str], source: str) -> int:
+    return sum(line.startswith(f"got {source} ") for line in lines)
+
+
+def everybody_hears_everybody(talkers: list[Talker], more: int = MANY) -> None:
+    """Wait until each has so many more messages of each than now: nobody waits for somebody else."""
+    names = [talker.name for talker in talkers]
+    wanted = [{name: count_of(talker.lines, name) + more for name in names} for talker in talkers]
+    for talker, counts in zip(talkers, wanted, strict=True):
+        for name, count in counts.items():
+            talker.wait(partial(has_so_many, name, count), f"{count} of {name}")
+
+
+def has_so_many(source: str, count: int, lines: list[str]) -> bool:
+    return count_of(lines, source) >= count
+
+
+def finish(talkers: list[Talker]) -> None:
+    for talker in talkers:
+        talker.tell("halt")
+    for talker in talkers:
+        talker.wait(lambda lines: lines.count("done") == 2, "that it halted")
+    assert [talker.finish() for talker in talkers] == [0] * len(talkers)
+
+
+def sources(view: ViewRow) -> list[str]:
+    return [start.source for start in view.start]
+
+
+def suspected(view: ViewRow) -> list[str]:
+    return [reason.process for reason in view.reasons if reason.reason == "suspected"]
+
+
+def delivered_in(rows: list[AnyRow], view: str | None) -> list[tuple[str, int]]:
+    return [(row.source, row.number) for row in rows if isinstance(row, DeliverRow) and row.view == view]
+
+
+def test_the_survivors_of_a_kill_go_on_together(tmp_path: Path, realm: str) -> None:
+    trace = tmp_path / "run"
+    options = {"realm": realm, "trace": str(trace), "service": "timestamp", "suspicion": "400ms"}
+    with members(NAMES, **options) as talkers:
+        for talker in talkers:
+            talker.tell(f"load {RATE}")
+        everybody_hears_everybody(talkers)
+        *survivors, victim = talkers
+        victim.kill()
+        for talker in survivors:
+            talker.wait_line("gone p4 suspected")
+        everybody_hears_everybody(survivors)
+        assert all("excluded" not in talker.lines for talker in survivors)
+        finish(survivors)
+    spools = read_spools(trace)
+    assert judge(spools) == []
+    changes = {}
+    for name in NAMES[:-1]:
+        views = [row for row in spools[name] if isinstance(row, ViewRow)]
+        index = next(number for number, row in enumerate(views) if "p4" in suspected(row))
+        before, after = views[index - 1 : index + 1]
+        assert (sources(before), sources(after)) == (NAMES, NAMES[:-1])
+        changes[name] = before.view, after.view, delivered_in(spools[name], before.view)
+    assert len({(before, after) for before, after, _ in changes.values()}) == 1
+    first = changes["p0"][2]
+    assert {source for source, _ in first} == set(NAMES)
+    assert all(delivered == first for _, _, delivered in changes.values())
+
+
+def test_a_stopped_process_learns_it_and_comes_back(tmp_path: Path, realm: str) -> None:
+    trace = tmp_path / "run"
+    options = {"realm": realm, "trace": str(trace), "service": "timestamp", "suspicion": "400ms"}
+    with members(NAMES, **options) as talkers:
+        for talker in talkers:
+            talker.tell(f"load {RATE}")
+        everybody_hears_everybody(talkers)
+        *others, stopped = talkers
+        stopped.process.send_signal(signal.SIGSTOP)
+        for talker in others:
+            talker.wait_line("gone p4 suspected")
+        everybody_hears_everybody(others)
+        stopped.process.send_signal(signal.SIGCONT)
+        stopped.wait(lambda lines: any(line.startswith(("excluded", "dropped ")) for line in lines), "that it was out")
+        everybody_hears_everybody(talkers)
+        finish(talkers)
+    spools = read_spools(trace)
+    assert judge(spools) == []
+    told = [row for row in spools["p4"] if isinstance(row, MembershipRow) and row.kind in ("EXCLUDED", "SELF_FAIL")]
+    assert told
+    back = {
+        row.view for row in spools["p4"] if isinstance(row, ViewRow) and sources(row) == NAMES and row.at > told[0].at
+    }
+    assert back
+    for name in NAMES[:-1]:
+        assert back & {row.view for row in spools[name] if isinstance(row, ViewRow)}
