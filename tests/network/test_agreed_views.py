@@ -3,40 +3,13 @@
 from __future__ import annotations
 
 import signal
-from functools import partial
 from pathlib import Path
 
-from tests.network.processes import Talker, judge, members, read_spools
+from tests.network.processes import everybody_hears_everybody, finish_load, judge, members, read_spools
 from unisono.trace.schema import AnyRow, DeliverRow, MembershipRow, ViewRow
 
 NAMES = ["p0", "p1", "p2", "p3", "p4"]
 RATE = 60
-MANY = 60
-
-
-def count_of(lines: list[str], source: str) -> int:
-    return sum(line.startswith(f"got {source} ") for line in lines)
-
-
-def everybody_hears_everybody(talkers: list[Talker], more: int = MANY) -> None:
-    """Wait until each has so many more messages of each than now: nobody waits for somebody else."""
-    names = [talker.name for talker in talkers]
-    wanted = [{name: count_of(talker.lines, name) + more for name in names} for talker in talkers]
-    for talker, counts in zip(talkers, wanted, strict=True):
-        for name, count in counts.items():
-            talker.wait(partial(has_so_many, name, count), f"{count} of {name}")
-
-
-def has_so_many(source: str, count: int, lines: list[str]) -> bool:
-    return count_of(lines, source) >= count
-
-
-def finish(talkers: list[Talker]) -> None:
-    for talker in talkers:
-        talker.tell("halt")
-    for talker in talkers:
-        talker.wait(lambda lines: lines.count("done") == 2, "that it halted")
-    assert [talker.finish() for talker in talkers] == [0] * len(talkers)
 
 
 def sources(view: ViewRow) -> list[str]:
@@ -64,7 +37,7 @@ def test_the_survivors_of_a_kill_go_on_together(tmp_path: Path, realm: str) -> N
             talker.wait_line("gone p4 suspected")
         everybody_hears_everybody(survivors)
         assert all("excluded" not in talker.lines for talker in survivors)
-        finish(survivors)
+        finish_load(survivors)
     spools = read_spools(trace)
     assert judge(spools) == []
     changes = {}
@@ -95,7 +68,7 @@ def test_a_stopped_process_learns_it_and_comes_back(tmp_path: Path, realm: str) 
         stopped.process.send_signal(signal.SIGCONT)
         stopped.wait(lambda lines: any(line.startswith(("excluded", "dropped ")) for line in lines), "that it was out")
         everybody_hears_everybody(talkers)
-        finish(talkers)
+        finish_load(talkers)
     spools = read_spools(trace)
     assert judge(spools) == []
     told = [row for row in spools["p4"] if isinstance(row, MembershipRow) and row.kind in ("EXCLUDED", "SELF_FAIL")]
