@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy bench bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign hierarchy partitions bench bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -63,6 +63,11 @@ campaign: $(STAMP) ## Run 240 seeds of chaos and 20 of every other scenario but 
 
 hierarchy: $(STAMP) ## Hold the control hierarchy of 20, 200 and 1,000 sites to its figures, and let a third of its coordinators crash
 	$(BIN)/python -m tests.campaigns.hierarchy
+
+RUNS ?= 50
+
+partitions: $(STAMP) ## Split five real processes in namespaces, 50 times by 3 and 2 and 50 times into five, and time the merges
+	$(BIN)/python -m tests.campaigns.partitions --runs $(RUNS)
 
 bench: $(STAMP) ## Measure throughput and latency of four members on this machine, and the engine alone
 	$(BIN)/python benchmarks/throughput.py
