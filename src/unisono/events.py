@@ -25,6 +25,7 @@ class ViewReason(StrEnum):
     AGREED = "agreed"
     SUSPECTED = "suspected"
     MERGED = "merged"
+    INCOMPLETE = "messages did not come"
 
 
 class Message(Struct, frozen=True, gc=False):

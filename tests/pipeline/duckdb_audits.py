@@ -11,6 +11,7 @@ from pathlib import Path
 
 import duckdb
 
+from tests.pipeline import duckdb_membership
 from unisono.trace.schema import FAMILIES
 
 Place = tuple[str, str, str, str, int, int, str | None]
@@ -25,12 +26,16 @@ create macro timed(service) as service is null or service not in ('UU', 'USO', '
 create macro gapless(service) as service is null or service not in ('UU', 'USO', 'UTO', 'RSO', 'ALF');
 create macro in_line(service) as service is null or service not in ('UU', 'ALF');
 create macro clock(truth, host) as case when truth is null then 'on ' || host else 'truth' end;
+create macro came_along(service, transitional, process, incarnation, source, source_incarnation) as
+    not gapless(service) or transitional is null or (source = process and source_incarnation = incarnation)
+    or list_contains(transitional, {'process': source, 'incarnation': source_incarnation});
 create macro key(stamp, source, incarnation) as {'t': stamp, 's': source, 'i': incarnation};
 create table deliveries as select * from deliver where kind = 'DELIVER';
 create table sends as select *, coalesce(truth, "at") as moment from send where kind = 'SEND';
 create table views as select *, coalesce(truth, "at") as moment from view where kind = 'VIEW';
 create table moves as select *, coalesce(truth, "at") as moment from membership;
 create table joins as select * from moves where kind = 'JOIN';
+create table fresh as select * from moves where kind in ('SELF_FAIL', 'BOOTSTRAP');
 create table ordered as select * from deliveries where reliable(service);
 create table once as select *, case when reliable(service) then -1 else stretch end as lane from deliveries
     where service is distinct from 'UU';
@@ -110,8 +115,11 @@ due as (
 ),
 later as ({_with_view("views", "d.stretch - v.stretch in (0, 1) and reliable(v.service)")}),
 begun as (
-    select * exclude (start), unnest(start) as point from later
+    select * from (select * exclude (start), unnest(start) as point from later) l
     where view_position is not null and reliable(service)
+        and came_along(service, transitional, process, incarnation, point.source, point.incarnation)
+        and not exists (from fresh f where {_same_member("f", "l")}
+            and f.position between l.view_position and l.position)
 ),
 continued as (
     select b.*, coalesce(
@@ -156,7 +164,9 @@ listeners as (
     where t.there > 0 and t.moved is distinct from 'LEAVE' and reliable(t.service)
 ),
 current as (
-    select v.*, coalesce(v.stretch - lag(v.stretch) over w not in (0, 1) or not lag(reliable(v.service)) over w, false)
+    select v.*, coalesce(v.stretch - lag(v.stretch) over w not in (0, 1) or not lag(reliable(v.service)) over w
+            or exists (from fresh f where {_same_member("f", "v")} and f.position < v.position and f.position > (
+                select max(e.position) from views e where {_same_member("e", "v")} and e.position < v.position)), false)
         as breaks
     from views v join listeners l on {_same_member("v", "l")}
     where l.join_position is null or v.position > l.join_position
@@ -171,7 +181,8 @@ pairs as (
 spells as (
     select p.*, coalesce((select max(c.position) from current c where {_same_member("c", "p")} and len(list_filter(
         c.start, lambda item: item.source = p.source and item.incarnation = p.source_incarnation)) = 0), -1) as absent,
-        coalesce((select max(c.position) from current c where {_same_member("c", "p")} and c.breaks), -1) as broken
+        coalesce((select max(c.position) from current c where {_same_member("c", "p")} and (c.breaks or not came_along(
+            c.service, c.transitional, c.process, c.incarnation, p.source, p.source_incarnation))), -1) as broken
     from pairs p where last_start is not null
 ),
 firsts as (
@@ -290,13 +301,22 @@ def _gaps(property_id: str, together: str) -> str:
     return f"""
 with placed as ({_with_view("deliveries", "v.stretch = d.stretch")}),
 held as (
-    select *, row_number() over w as ordinal, lead(start) over w as following
+    select *, lag(position) over w as since, row_number() over w as ordinal, lead(start) over w as following,
+        lead(service) over w as next_service, lead(transitional) over w as next_transitional,
+        lead(position) over w as next_position
     from views where gapless(service)
     window w as (partition by run, "group", process, incarnation, stretch order by position)
 ),
+turned as (
+    select *, exists (from fresh f where {_same_member("f", "held")} and f.position between since and held.position)
+            as afresh,
+        exists (from fresh f where {_same_member("f", "held")} and f.position between held.position and next_position)
+            as next_afresh
+    from held
+),
 inside as (
     select * exclude (point), point.source as source, point.incarnation as source_incarnation, point.number as begin
-    from (select * exclude (start), unnest(start) as point from held)
+    from (select * exclude (start), unnest(start) as point from turned)
 ),
 chained as (
     select *, {together} as fresh from inside
@@ -309,9 +329,10 @@ lines as (
 ),
 whole as (
     select run, "group", process, incarnation, stretch, source, source_incarnation, line,
-        min(position) as position, min_by(begin, ordinal) as begin, list(position) as places,
-        max_by(following is not null and len(list_filter(following, lambda item: item.source = lines.source
-            and item.incarnation = lines.source_incarnation)) = 0, ordinal) as ended
+        min(position) as position, min_by(begin, ordinal) as begin, list(position) as places, list(view) as words,
+        max_by(following is not null and (len(list_filter(following, lambda item: item.source = lines.source
+            and item.incarnation = lines.source_incarnation)) = 0 or not came_along(next_service, next_transitional,
+                process, incarnation, source, source_incarnation) or next_afresh), ordinal) as ended
     from lines group by all
 ),
 judged as (
@@ -325,7 +346,7 @@ judged as (
 missing as (
     select j.*, s.number, s.timestamp from judged j
     join first_sends s on s.run = j.run and s."group" = j."group" and s.process = j.source
-        and s.incarnation = j.source_incarnation and s.number >= j.begin
+        and s.incarnation = j.source_incarnation and s.number >= j.begin and list_contains(j.words, s.agreed)
     where j.most is not null and not exists (
         from placed p where {_same_member("p", "j")} and gapless(p.service) and list_contains(j.places, p.view_position)
             and p.source = j.source and p.source_incarnation = j.source_incarnation and p.number = s.number)
@@ -337,7 +358,11 @@ from missing d where key(timestamp, source, source_incarnation) < most and not (
 """
 
 
-O4 = _gaps("O4", "ordinal is distinct from lag(ordinal) over w + 1")
+O4 = _gaps(
+    "O4",
+    "ordinal is distinct from lag(ordinal) over w + 1"
+    " or afresh or not came_along(service, transitional, process, incarnation, source, source_incarnation)",
+)
 O7 = _gaps("O7", "true")
 
 D8 = f"""
@@ -555,6 +580,7 @@ AUDITS = {
     "L6": L6,
     "L7": L7,
     "L8": L8,
+    **duckdb_membership.AUDITS,
 }
 
 
@@ -564,7 +590,7 @@ def places(directory: Path) -> Counter[Place]:
     with duckdb.connect() as database:
         for family in FAMILIES:
             database.execute(f"create view {family} as from read_parquet('{directory / family}.parquet')")
-        database.execute(_VIEWS)
+        database.execute(_VIEWS + duckdb_membership.VIEWS)
         for query in AUDITS.values():
             found.update(database.execute(query).fetchall())
     return found

@@ -13,7 +13,8 @@ import pytest
 
 from tests.pipeline import duckdb_audits
 from tests.pipeline.traces import Sample, of_run
-from unisono.pipeline.audits.forms import find_violations, spark_form
+from unisono.pipeline.audit import sized_for
+from unisono.pipeline.audits.forms import spark_form
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.tables import read_tables
 from unisono.properties.generator import good_trace
@@ -39,9 +40,11 @@ def expected(samples: list[Sample]) -> Places:
 
 
 def spark_places(session: SparkSession, folder: Path) -> Places:
-    with closing(Projections(read_tables(session, [folder]))) as trace:
-        rows = find_violations(trace).drop("text").collect()
-    return Counter(tuple(row) for row in rows)
+    found: Places = Counter()
+    with sized_for(session, 0), closing(Projections(read_tables(session, [folder]))) as trace:
+        for property_id in PROPERTIES:
+            found.update(tuple(row) for row in spark_form(property_id)(trace).drop("text").collect())
+    return found
 
 
 def differences(found: Places, expected: Places) -> list[tuple[str, tuple[object, ...]]]:

@@ -34,6 +34,7 @@ class Transition(Struct, frozen=True):
     origin: Origin | None
     view: AgreedView
     cut: dict[ProcessId, int]
+    reason: ViewReason
 
 
 class ByTimestamp(BySource):
@@ -99,13 +100,14 @@ class ByTimestamp(BySource):
         elif stream.in_view:
             self._refresh(stream)
             self._pump(step)
+        elif stream.ending is not None:
+            if all(over is not stream for over, _ in self.over):
+                self.over.append((stream, stream.ending))
         elif self._entering is not None:
             self._advance_entry(step)
         elif self._drops(stream):
             while stream.next_message() is not None:
                 pass
-            if stream.ending is not None and all(over is not stream for over, _ in self.over):
-                self.over.append((stream, stream.ending))
 
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
         if self._context.wants(self._context.process.name):
@@ -128,12 +130,12 @@ class ByTimestamp(BySource):
                 self.on_news(step, stream)
         self._pump(step)
 
-    def agree(self, step: Step, message: NewView, origin: Origin | None) -> None:
+    def agree(self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason) -> None:
         """A view is agreed: it stands when everything before it is delivered."""
         cut = {} if origin is None else dict(origin.cut)
         self.halted = False
         self._entering = None
-        self._pending.append(Transition(message, origin, AgreedView.of(message), cut))
+        self._pending.append(Transition(message, origin, AgreedView.of(message), cut, reason))
         if len(self._pending) == 1:
             self._apply_cut()
         self._pump(step)
@@ -145,10 +147,12 @@ class ByTimestamp(BySource):
 
     def drop_out(self) -> None:
         """Follow no view any more; the next one is entered anew."""
-        for stream in self._streams.values():
+        for _, stream in sorted(self._streams.items()):
             stream.in_view = False
             stream.cut = None
             self._order.remove(stream.source)
+            if stream.ending is not None:
+                self.over.append((stream, stream.ending))
         self._pending.clear()
         self._view = None
         self._entering = None
@@ -293,7 +297,7 @@ class ByTimestamp(BySource):
             elif suspects.get(process) == (process,):
                 reasons.append((process, ViewReason.LEFT))
             else:
-                reasons.append((process, ViewReason.SUSPECTED))
+                reasons.append((process, transition.reason))
         itself = self._context.process
         together = (itself,) if transition.origin is None else transition.origin.entrants
         return View(
@@ -328,12 +332,10 @@ class ByTimestamp(BySource):
         self._entering = None
         whole = tuple(start) == view.start
         self._present(step, view, start)
-        before = self._delivery.view
         reasons = tuple((process, ViewReason.JOINED) for process in view.members)
-        previous = None if before is None else before.id
         event = View(
             view.id,
-            previous,
+            None,
             view.members,
             tuple(start),
             reasons,

@@ -294,12 +294,18 @@ class Following:
         for stream in self.streams.values():
             stream.window.limit = self._context.settings.receive_buffer_bytes
 
-    def agree(self, step: Step, message: NewView, origin: Origin | None) -> None:
+    def agree(
+        self,
+        step: Step,
+        message: NewView,
+        origin: Origin | None,
+        reason: ViewReason = ViewReason.SUSPECTED,
+    ) -> None:
         """A view is agreed. Who is not in it is followed no longer, and may be again."""
         members = {seat.process for seat in message.seats}
         cut = set() if origin is None else {source for source, _ in origin.cut}
         if isinstance(self._presentation, ByTimestamp):
-            self._presentation.agree(step, message, origin)
+            self._presentation.agree(step, message, origin, reason)
         else:
             for source in sorted(cut - members):
                 if source in self.streams and self.streams[source].silent:
@@ -512,10 +518,18 @@ class Following:
         if self._context.shares_view(stream.source) and reason is not ViewReason.AGREED:
             if reason is not ViewReason.SILENT:
                 self.lost.append((stream.source, reason))
-            if self.ordered is not None:  # the view decides where its messages end
+            sends = self._context.settings.role == "sender"
+            if self.ordered is not None and (stream.in_view or sends):  # the view decides where its messages end
                 return
         stream.become_ending(reason)
         self._present_news(step, stream)
+
+    def let_go(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
+        """Follow a source no longer that is in no view here any more; it may be followed anew."""
+        stream = self._active(source)
+        if stream is not None:
+            stream.become_ending(reason)
+            self._present_news(step, stream)
 
     def _present_news(self, step: Step, stream: Stream) -> None:
         self._presentation.on_news(step, stream)

@@ -42,7 +42,7 @@ from unisono.reliable.suppression import Asked
 from unisono.settings import SERVICE_CODES
 from unisono.trace.schema import MembershipRow
 from unisono.wire.control_messages import Gathered, HierarchyMessage
-from unisono.wire.membership_messages import MembershipMessage
+from unisono.wire.membership_messages import SENDERS_WORDS, MembershipMessage
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
@@ -313,7 +313,8 @@ class IntergroupEngine:
                     self._receiving.on_keep_alive(step, source, address, message)
             elif isinstance(message, MembershipMessage):
                 if self._phase is Phase.MEMBER:
-                    self._receiving.consider(step, source, address)
+                    if isinstance(message, SENDERS_WORDS):
+                        self._receiving.consider(step, source, address)
                     self._membership.on_message(step, source, address, message)
             elif isinstance(message, Report):
                 self._speaking.on_report(step, source, address, message)

@@ -134,12 +134,13 @@ class Stream:
         """Where this source starts in its view for one who comes into the middle of it, after `floor`; None if the
         source is not that far yet, or in another view by now."""
         head = self.window.head
-        while head is not None and (head.timestamp <= floor or self.mark_of(head.sequence).start < mark.start):
+        while head is not None and (
+            head.timestamp <= floor or head.index or self.mark_of(head.sequence).start < mark.start
+        ):
             self.next_message()
             head = self.window.head
         if head is not None:
-            fits = self.mark_of(head.sequence) == mark and not head.index
-            return self.point if fits else None
+            return self.point if self.mark_of(head.sequence) == mark else None
         return self.point if self.reached >= floor else None
 
     def on_announced(self, sequence: int, due: int) -> bool:

@@ -15,8 +15,8 @@ STREAM = (*MEMBER, *SOURCE)
 MESSAGE = ("run", "group", *SOURCE, "number")
 """One application message of a run."""
 
-VIOLATION = ("run", "property", "group", "process", "incarnation", "position", "message", "text")
-"""What every audit returns: a violation, and the run it is in."""
+AGREED = "M2"
+"""The services with agreed views are those that promise this."""
 
 
 def moment(truth: str = "truth", at: str = "at") -> Column:
@@ -37,6 +37,16 @@ def held(property_id: str, role: Role | None = None) -> Column:
     return F.col("service").isNull() | ~F.col("service").isin(exempt)
 
 
+def stays_transitional() -> Column:
+    """Whether the spell of a row's source goes on into its view: into an agreed one, if the source came along."""
+    together = F.exists(
+        "transitional",
+        lambda member: (member["process"] == F.col("source")) & (member["incarnation"] == F.col("source_incarnation")),
+    )
+    itself = (F.col("source") == F.col("process")) & (F.col("source_incarnation") == F.col("incarnation"))
+    return ~held(AGREED) | F.col("transitional").isNull() | itself | together
+
+
 def process_name(name: str = "process", incarnation: str = "incarnation") -> Column:
     """One life of a process in words, as in "alice~1f"."""
     return F.concat(name, F.lit("~"), F.lower(F.hex(incarnation)))
@@ -48,7 +58,7 @@ def message_name(source: str = "source", incarnation: str = "source_incarnation"
 
 
 def violations(property_id: str, rows: DataFrame, text: Column, message: Column | None = None) -> DataFrame:
-    """Rows that break a property, in the form of a violation; each needs the columns of a member and a position."""
+    """Rows that break a property as violations, each with its run; they need the columns of a member and a position."""
     return rows.select(
         "run",
         F.lit(property_id).alias("property"),

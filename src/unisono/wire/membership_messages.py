@@ -141,6 +141,9 @@ class ViewRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     known: ViewId | None
 
 
+SENDERS_WORDS = (Opinion, RecoveryInfo, Ready, NewView)
+"""What only senders say: whoever says it can be followed."""
+
 MembershipMessage = Opinion | RecoveryInfo | Ready | NewView | CutInfo | ViewRequest
 
 MEMBERSHIP_TYPES: tuple[type[MembershipMessage], ...] = (Opinion, RecoveryInfo, Ready, NewView, CutInfo, ViewRequest)

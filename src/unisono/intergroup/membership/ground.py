@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unisono.events import DroppedOut, Excluded
+from unisono.events import Excluded, ViewReason
 from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
@@ -88,18 +88,18 @@ class StreamGround:
         ordered = self._following.ordered
         return 0 if ordered is None else ordered.delivered(source)
 
-    def tell(self, step: Step, event: Excluded | DroppedOut) -> None:
+    def tell(self, step: Step, event: Excluded) -> None:
         if self._following.ordered is not None:
             step.deliver(event)
 
-    def install(self, step: Step, message: NewView, origin: Origin | None) -> None:
+    def install(self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason) -> None:
         members = {seat.process for seat in message.seats}
         self._context.believes(step, message.view.start)
         left = self._context.mark
         self._context.agreed = AgreedView.of(message)
         self._repairing.spared.clear()
         self._cuts.clear()
-        self._following.agree(step, message, origin)
+        self._following.agree(step, message, origin, reason)
         self._following.take_room_back()
         if self._following.ordered is None:
             step.record(MembershipRow(kind="AGREED", reason=str(message.view), sequence=len(members)))

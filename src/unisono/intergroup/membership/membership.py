@@ -138,6 +138,8 @@ class Membership:
         self._look_after_streams(step)
         if self.repair.repairing:
             self.repair.on_progress(step)
+        if self._follows_views:
+            self._receiver.on_progress(step)
         if self._alone_until is not None:
             view = self._context.agreed
             if step.now >= self._alone_until or (view is not None and len(view.seats) > 1):
@@ -167,9 +169,9 @@ class Membership:
                 if reason is ViewReason.LEFT_BEHIND and ordered is not None:
                     step.deliver(LeftBehind(source))
                 if self._follows_views:
-                    self._receiver.on_lost(step, str(reason))
+                    self._receiver.on_lost(step, source, reason)
                 else:
-                    self.repair.step_out(step, str(reason))
+                    self.repair.step_out(step, reason)
 
     def _ahead(self, source: ProcessId) -> bool:
         """Whether a member was heard in a later view."""

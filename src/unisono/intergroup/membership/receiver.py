@@ -8,20 +8,20 @@ more than belongs to the view that ended, or cannot follow, it tells the applica
 from __future__ import annotations
 
 from unisono.engine import Address
-from unisono.events import DroppedOut
+from unisono.events import DroppedOut, ViewReason
 from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
 from unisono.intergroup.membership.view import AgreedView
 from unisono.reliable.step import Step
 from unisono.trace.schema import MembershipRow
-from unisono.wire.membership_messages import CutInfo, MembershipMessage, NewView, Opinion, UpTo, ViewRequest
+from unisono.wire.membership_messages import CutInfo, MembershipMessage, NewView, Opinion, Origin, UpTo, ViewRequest
 
 
 class ReceiverRepair:
     """The views of one receiver."""
 
-    __slots__ = ("_addresses", "_asked_at", "_context", "_following", "_held_for", "_marks", "_waits_since")
+    __slots__ = ("_addresses", "_asked_at", "_context", "_following", "_held_for", "_marks", "_next", "_waits_since")
 
     def __init__(self, context: Context, following: Following) -> None:
         self._context = context
@@ -31,6 +31,8 @@ class ReceiverRepair:
         self._asked_at = 0
         self._waits_since: int | None = None
         self._held_for: ViewId | None = None
+        self._next: tuple[NewView, Origin] | None = None
+        """The view that follows, while somebody in it is not followed yet."""
 
     def begin(self, step: Step) -> None:
         """Look for a view."""
@@ -38,6 +40,7 @@ class ReceiverRepair:
         self._context.agreed = None
         self._waits_since = None
         self._held_for = None
+        self._next = None
         self._context.deadlines.set("membership", step.now + self._context.settings.keep_alive // 2)
 
     @property
@@ -63,10 +66,11 @@ class ReceiverRepair:
         elif isinstance(message, NewView):
             self._on_new_view(step, message)
 
-    def on_lost(self, step: Step, reason: str) -> None:
-        """A source of the view cannot be followed any more."""
+    def on_lost(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
+        """A source of the view cannot be followed any more as it was; perhaps anew."""
         if self._view is not None:
-            self._start_anew(step, reason)
+            self._start_anew(step, str(reason))
+        self._following.let_go(step, source, reason)
 
     def on_time(self, step: Step) -> None:
         """Ask for a view that does not come; give up one that is not followed by another."""
@@ -128,10 +132,28 @@ class ReceiverRepair:
                 self._start_anew(step, "a view was missed")
             return
         if any(ordered.delivered(source) > last for source, last in origin.cut):
-            self._start_anew(step, "more was delivered than belongs to the view")
+            self._start_anew(step, "more was delivered than belongs to the view", message)
             return
         for source, last in origin.cut:
             self._following.fetch(step, source, last)
+        ordered.halted = True
+        self._next = message, origin
+        self.on_progress(step)
+
+    def on_progress(self, step: Step) -> None:
+        """Go on to the next view when all its members are followed from where they start in it."""
+        if self._next is None:
+            return
+        message, origin = self._next
+        together = set(origin.entrants)
+        for seat in message.seats:
+            stream = self._following.streams.get(seat.process)
+            if stream is None or stream.ending is not None:
+                return
+            if seat.process not in together and stream.window.next > seat.sequence:
+                self._start_anew(step, "a new member was heard too late", message)
+                return
+        self._next = None
         self._waits_since = None
         self._context.agreed = AgreedView.of(message)
         self._following.agree(step, message, origin)
@@ -140,7 +162,8 @@ class ReceiverRepair:
         """Whether any sender of a view is still in it."""
         return any(self._marks.get(member) == view.mark for member in view.members)
 
-    def _start_anew(self, step: Step, reason: str) -> None:
+    def _start_anew(self, step: Step, reason: str, message: NewView | None = None) -> None:
+        """Give up following, and look for a view to come into; that of a message, where there is one."""
         step.mark("dropped-out")
         step.deliver(DroppedOut(reason))
         ordered = self._following.ordered
@@ -148,4 +171,8 @@ class ReceiverRepair:
         ordered.drop_out()
         self._following.catch_up_all(step)
         self.begin(step)
-        self._ask(step)
+        if message is None:
+            self._ask(step)
+        else:
+            self._context.agreed = AgreedView.of(message)
+            self._following.enter(step, message)

@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol
 from msgspec.structs import replace
 
 from unisono.engine import Address
-from unisono.events import DroppedOut, Excluded
+from unisono.events import Excluded, ViewReason
 from unisono.identity import ProcessId, ViewId
 from unisono.intergroup.context import Context, repair_row
 from unisono.intergroup.membership import view as views
@@ -102,12 +102,15 @@ class Ground(Protocol):
         """The last sequence of a source that was delivered."""
         ...
 
-    def tell(self, step: Step, event: Excluded | DroppedOut) -> None:
+    def tell(self, step: Step, event: Excluded) -> None:
         """Tell the application what happened to its view, if it sees agreed views."""
         ...
 
-    def install(self, step: Step, message: NewView, origin: Origin | None) -> None:
-        """Deliver what belongs before a view, and let it stand. Who is not in it counts no longer."""
+    def install(self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason) -> None:
+        """Deliver what belongs before a view, and let it stand.
+
+        Who is not in it counts no longer: for that reason, if it neither left nor restarted.
+        """
         ...
 
 
@@ -200,11 +203,10 @@ class MembershipRepair:
         view = ViewId(start, context.process, self.attempt)
         self._install(step, NewView(0, view, (seat,), (), (), self.primary.alone(context.process), b""), None)
 
-    def step_out(self, step: Step, reason: str) -> None:
+    def step_out(self, step: Step, reason: ViewReason) -> None:
         """This process cannot go on in its view: it ends it for itself, and begins anew alone."""
         assert self.view is not None
         step.mark("stepped-out")
-        self._ground.tell(step, DroppedOut(reason))
         self._rollback(step)
         sent, number, held = self._ground.halt(step, self.view)
         process, view = self._context.process, self.view.id
@@ -217,7 +219,7 @@ class MembershipRepair:
         self._proposal = None
         others = tuple((source, ()) for source, _ in held)
         message = NewView(0, ViewId(start, process, self.attempt), (seat,), (origin,), others, alone, b"")
-        self._install(step, message, origin)
+        self._install(step, message, origin, reason)
 
     def leave(self, step: Step) -> None:
         """This process goes: the others need not wait for it (the sender's way out of the view)."""
@@ -640,7 +642,9 @@ class MembershipRepair:
         """Whether a member is known to be out of this process's view."""
         return source in self._agreement.gone
 
-    def _install(self, step: Step, message: NewView, origin: Origin | None) -> None:
+    def _install(
+        self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason = ViewReason.SUSPECTED
+    ) -> None:
         """The next view stands. What is left of this repair is forgotten, and who was left out is kept off a while."""
         context = self._context
         failed = () if self._proposal is None else self._proposal.failed
@@ -665,7 +669,7 @@ class MembershipRepair:
             if process != context.process:
                 self._suspicion.watch(process, step.now)
                 self._reluctance.on_joined(process, step.now)
-        self._ground.install(step, message, origin)
+        self._ground.install(step, message, origin, reason)
         self._plan_merge(step)
 
     def _forget_repair(self, failed: tuple[ProcessId, ...]) -> None:
@@ -720,7 +724,7 @@ class MembershipRepair:
             lacking = self._ground.lacking(origin, views.seats(proposal, infos))
             self._lacks = tuple(point for point in lacking if point.source not in infos)
             if not self._lacks:  # those who could repair it are there
-                self.step_out(step, "messages of its view did not come")
+                self.step_out(step, ViewReason.INCOMPLETE)
                 return
         elif self.phase is Phase.COMMIT:
             late = {process for process in proposal.processes if self._ready.get(process) != proposal.number}

@@ -9,8 +9,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.audits.projections import Projections, sends
-from unisono.pipeline.columns import MEMBER, SOURCE, STREAM, held, message_name, violations
+from unisono.pipeline.audits.agreed import with_turns
+from unisono.pipeline.audits.projections import Projections
+from unisono.pipeline.columns import MEMBER, SOURCE, STREAM, held, message_name, stays_transitional, violations
 from unisono.pipeline.tables import Tables
 
 _SENDER = ("run", "group", *SOURCE)
@@ -18,15 +19,18 @@ _LINE = (*STREAM, "line")
 
 
 def reliable_causal(trace: Projections) -> DataFrame:
-    """O4: a line is as long as consecutive views of a stretch have the source."""
+    """O4: a line is as long as consecutive views of a stretch have the source, and it came along into each."""
     in_order = Window.partitionBy(*STREAM, "stretch").orderBy("ordinal")
+    goes_on = F.col("stays") & (F.lag("ordinal").over(in_order) == F.col("ordinal") - 1)
     spell = Window.partitionBy(*STREAM, "stretch", "spell")
-    lines = (
+    lines = trace.settle(
         in_views(trace.tables, "O4")
-        .select("*", (F.col("ordinal") - F.row_number().over(in_order)).alias("spell"))
+        .select("*", F.coalesce(goes_on, F.lit(False)).alias("goes_on"))
+        .select("*", F.count(F.when(~F.col("goes_on"), 1)).over(in_order).alias("spell"))
         .select(
             *STREAM,
             "view_position",
+            "view",
             "start",
             F.min("view_position").over(spell).alias("line"),
             F.min(F.struct("ordinal", "start")).over(spell)["start"].alias("first"),
@@ -38,46 +42,58 @@ def reliable_causal(trace: Projections) -> DataFrame:
 
 def without_gaps(trace: Projections) -> DataFrame:
     """O7: a line is one view."""
-    lines = in_views(trace.tables, "O7").select(
-        *STREAM,
-        "view_position",
-        "start",
-        F.col("view_position").alias("line"),
-        F.col("start").alias("first"),
-        F.expr("following is not null and not array_contains(following, named)").alias("ended"),
+    in_order = Window.partitionBy(*STREAM, "stretch").orderBy("ordinal")
+    comes_along = F.lead("stays").over(in_order) & (F.lead("ordinal").over(in_order) == F.col("ordinal") + 1)
+    lines = trace.settle(
+        in_views(trace.tables, "O7").select(
+            *STREAM,
+            "view_position",
+            "view",
+            "start",
+            F.col("view_position").alias("line"),
+            F.col("start").alias("first"),
+            ((F.col("ordinal") < F.col("views")) & ~F.coalesce(comes_along, F.lit(False))).alias("ended"),
+        )
     )
     return gaps(trace, "O7", lines)
 
 
 def in_views(tables: Tables, property_id: str) -> DataFrame:
-    """Every source of every view: the place of the view among the `views` of its stretch, and who is in the next."""
+    """Every source of every view, the place of the view among the `views` of its stretch, and whether it came along."""
     stretch = Window.partitionBy(*MEMBER, "stretch")
-    names = F.transform("start", lambda start: F.struct(start["source"], start["incarnation"]))
+    fresh = F.col("last_fresh") > F.lag("position").over(stretch.orderBy("position"))
     return (
-        tables.view.where("kind = 'VIEW'")
+        with_turns(tables)
         .where(held(property_id))
         .select(
             *MEMBER,
+            "service",
             "stretch",
             F.col("position").alias("view_position"),
+            "view",
             F.row_number().over(stretch.orderBy("position")).alias("ordinal"),
             F.count(F.lit(1)).over(stretch).alias("views"),
-            F.lead(names).over(stretch.orderBy("position")).alias("following"),
+            "transitional",
+            F.coalesce(fresh, F.lit(False)).alias("fresh"),
             "start",
         )
         .select("*", F.explode("start").alias("begin"))
         .select(
             *MEMBER,
+            "service",
             "stretch",
             "view_position",
+            "view",
             "ordinal",
             "views",
-            "following",
+            "transitional",
+            "fresh",
             F.col("begin.source").alias("source"),
             F.col("begin.incarnation").alias("source_incarnation"),
-            F.struct("begin.source", "begin.incarnation").alias("named"),
             F.col("begin.number").alias("start"),
         )
+        .select("*", (~F.col("fresh") & stays_transitional()).alias("stays"))
+        .drop("transitional", "service", "fresh")
     )
 
 
@@ -100,7 +116,7 @@ def gaps(trace: Projections, property_id: str, lines: DataFrame) -> DataFrame:
     highest = heard.groupBy(*MEMBER, "view_position").agg(F.max(F.struct("latest", *SOURCE)).alias("highest"))
     earlier = Window.partitionBy(*_LINE).orderBy("view_position").rowsBetween(Window.unboundedPreceding, -1)
     expected = F.col("first") + F.coalesce(F.sum("got").over(earlier), F.lit(0))
-    judged = trace.keep(
+    judged = trace.settle(
         lines.join(heard, [*STREAM, "view_position"], "left")
         .join(highest, [*MEMBER, "view_position"], "left")
         .select("*", (F.col("start") != expected).alias("jumps"))
@@ -114,7 +130,7 @@ def gaps(trace: Projections, property_id: str, lines: DataFrame) -> DataFrame:
         .where("highest is not null")
     )
     found = (
-        _next_of_dense(trace, judged.where("odd = 0"))
+        _next_of_dense(trace, judged.where("odd = 0"), lines)
         .unionByName(_next_of_odd(trace, judged.where("odd > 0"), lines, delivered))
         .where("not (ended and number > top)")
         .where(F.struct("sent_timestamp", *SOURCE) < F.col("highest"))
@@ -127,31 +143,42 @@ def gaps(trace: Projections, property_id: str, lines: DataFrame) -> DataFrame:
 _FOUND = (*_LINE, "ended", "top", "highest", "number", "sent_timestamp")
 
 
-def _next_of_dense(trace: Projections, lines: DataFrame) -> DataFrame:
-    """The first message from where a dense line ends: the sends, highest number first, each line where it stands."""
+def _next_of_dense(trace: Projections, lines: DataFrame, views: DataFrame) -> DataFrame:
+    """The first message from where a dense line ends: the sends, highest number first, each line where it stands.
+
+    Only what was sent in a view of the line counts, so that it stands once in each of them.
+    """
     line = F.struct(*MEMBER[2:], "line", "ended", "top", "highest")
-    probes = lines.select(*_SENDER, (F.col("first") + F.col("got")).alias("number"), line.alias("asked"))
-    sent = sends(trace.tables.send).select(*_SENDER, "number", F.struct("number", "sent_timestamp").alias("sent"))
-    downward = Window.partitionBy(*_SENDER).orderBy(F.desc("number"), F.col("sent").isNull())
+    probes = lines.join(views.select(*_LINE, "view"), list(_LINE)).select(
+        *_SENDER, "view", (F.col("first") + F.col("got")).alias("number"), line.alias("asked")
+    )
+    sent = trace.sends.select(
+        *_SENDER, F.col("sent_agreed").alias("view"), "number", F.struct("number", "sent_timestamp").alias("sent")
+    )
+    downward = Window.partitionBy(*_SENDER, "view").orderBy(F.desc("number"), F.col("sent").isNull())
     so_far = downward.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     return (
-        sent.withColumn("asked", F.lit(None).cast(probes.schema["asked"].dataType))
+        sent.where("view is not null")
+        .withColumn("asked", F.lit(None).cast(probes.schema["asked"].dataType))
         .unionByName(probes.withColumn("sent", F.lit(None).cast(sent.schema["sent"].dataType)))
         .select(*_SENDER, "asked", F.last("sent", ignorenulls=True).over(so_far).alias("sent"))
         .where("asked is not null and sent is not null")
-        .select(*_SENDER, "asked.*", "sent.*")
+        .select(*_SENDER, "asked.*", "sent")
+        .groupBy(*_LINE, "ended", "top", "highest")
+        .agg(F.min("sent").alias("sent"))
+        .select(*_LINE, "ended", "top", "highest", "sent.*")
         .select(*_FOUND)
     )
 
 
 def _next_of_odd(trace: Projections, lines: DataFrame, views: DataFrame, delivered: DataFrame) -> DataFrame:
-    """The lowest number of each other line that was sent and not delivered in it."""
-    places = views.join(lines, list(_LINE), "left_semi").select(*_LINE, "view_position")
+    """The lowest number of each other line that was sent in a view of it, and not delivered in any."""
+    places = views.join(lines, list(_LINE), "left_semi").select(*_LINE, "view_position", "view")
     got = delivered.join(F.broadcast(places), [*STREAM, "view_position"]).select(*_LINE, "number")
+    asked = lines.join(places.select(*_LINE, "view").distinct(), list(_LINE))
     return (
-        sends(trace.tables.send)
-        .select(*_SENDER, "number", "sent_timestamp")
-        .join(F.broadcast(lines), list(_SENDER))
+        trace.sends.select(*_SENDER, F.col("sent_agreed").alias("view"), "number", "sent_timestamp")
+        .join(F.broadcast(asked), [*_SENDER, "view"])
         .where("number >= first")
         .join(got, [*_LINE, "number"], "left_anti")
         .groupBy(*_LINE, "ended", "top", "highest")

@@ -11,15 +11,27 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
+from unisono.pipeline.audits.agreed import with_turns
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, STREAM, clock, held, message_name, moment, violations
+from unisono.pipeline.columns import (
+    MEMBER,
+    PROCESS,
+    SOURCE,
+    STREAM,
+    clock,
+    held,
+    message_name,
+    moment,
+    stays_transitional,
+    violations,
+)
 from unisono.pipeline.tables import Tables
 from unisono.properties.promises import SETTLING_NANOSECONDS
 
 
 def multicast_liveness(trace: Projections) -> DataFrame:
     """L2."""
-    everybody = trace.keep(pairs(trace.tables))
+    everybody = trace.settle(pairs(trace.tables))
     return undelivered(trace, everybody.where("first is not null")).unionByName(
         left_out(trace, everybody.where("first is null"))
     )
@@ -95,12 +107,10 @@ def last_services(tables: Tables) -> DataFrame:
 
 
 def views_since_join(tables: Tables) -> DataFrame:
-    """The views of each member since its last JOIN."""
+    """The views of each member since its last JOIN, with what stands between them and the views before."""
     joins = tables.membership.where("kind = 'JOIN'").groupBy(*MEMBER).agg(F.max("position").alias("join_position"))
     return (
-        tables.view.where("kind = 'VIEW'")
-        .join(joins, list(MEMBER), "left")
-        .where("join_position is null or position > join_position")
+        with_turns(tables).join(joins, list(MEMBER), "left").where("join_position is null or position > join_position")
     )
 
 
@@ -121,12 +131,14 @@ def last_spells(tables: Tables) -> DataFrame:
     within = Window.partitionBy(*MEMBER)
     in_order = within.orderBy("position")
     later = F.col("stretch") - F.lag("stretch").over(in_order)
-    breaks = ~later.isin(0, 1) | ~F.lag(held("O2")).over(in_order)
+    breaks = ~later.isin(0, 1) | ~F.lag(held("O2")).over(in_order) | (F.col("last_fresh") > F.col("since"))
     views = (
         views_since_join(tables)
         .select(
             *MEMBER,
             "start",
+            "service",
+            "transitional",
             "position",
             F.row_number().over(in_order).alias("ordinal"),
             F.count(F.lit(1)).over(within).alias("views"),
@@ -136,23 +148,31 @@ def last_spells(tables: Tables) -> DataFrame:
         .select(
             *MEMBER,
             "start",
+            "service",
+            "transitional",
             "views",
             (F.col("ordinal") + F.col("broken")).alias("ordinal"),
             F.max("broken").over(within).alias("breaks"),
         )
-        .select(*MEMBER, "start", "ordinal", (F.col("views") + F.col("breaks")).alias("views"))
+        .select(
+            *MEMBER, "start", "service", "transitional", "ordinal", (F.col("views") + F.col("breaks")).alias("views")
+        )
     )
-    in_views = views.select(*MEMBER, "ordinal", "views", F.explode("start").alias("begin")).select(
+    in_views = views.select("*", F.explode("start").alias("begin")).select(
         *MEMBER,
+        "service",
+        "transitional",
         F.col("begin.source").alias("source"),
         F.col("begin.incarnation").alias("source_incarnation"),
         F.col("begin.number").alias("number"),
         "ordinal",
         "views",
     )
-    spell = F.col("ordinal") - F.row_number().over(Window.partitionBy(*STREAM).orderBy("ordinal"))
+    of_source = Window.partitionBy(*STREAM).orderBy("ordinal")
+    goes_on = stays_transitional() & (F.lag("ordinal").over(of_source) == F.col("ordinal") - 1)
     return (
-        in_views.select("*", spell.alias("spell"))
+        in_views.select("*", F.coalesce(goes_on, F.lit(False)).alias("goes_on"))
+        .select("*", F.count(F.when(~F.col("goes_on"), 1)).over(of_source).alias("spell"))
         .groupBy(*STREAM, "spell", "views")
         .agg(F.max("ordinal").alias("until"), F.min_by("number", "ordinal").alias("first"))
         .where("until = views")
@@ -214,7 +234,7 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
     gone = cut_off(tables.fault)
     found = (
         pairs.where("joined is not null")
-        .where(_wants(F.col("wants"), F.col("source")))
+        .where(wants_source(F.col("wants"), F.col("source")))
         .join(known, ["run", "group", *SOURCE])
         .where("greatest(joined, entered, source_joined, first_sent) <= last_due")
         .join(healed, "run", "left_semi")
@@ -248,7 +268,7 @@ def _sends(tables: Tables) -> DataFrame:
     )
 
 
-def _wants(wants: Column, name: Column) -> Column:
+def wants_source(wants: Column, name: Column) -> Column:
     """Whether a JOIN asked for this source: for all, or for a list with its name."""
     names = F.transform(F.split(wants, ","), F.trim)
     return wants.isNotNull() & (wants != "once") & ((wants == "all") | F.array_contains(names, name))

@@ -7,14 +7,17 @@ Where there is timestamp order, its deliveries are sorted once more for what sta
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
+from unisono.pipeline.audits.activity import later_stretches, standing, stretches
+from unisono.pipeline.audits.agreed import FRESH, agreed_views, stays
 from unisono.pipeline.audits.keyed import keyed
-from unisono.pipeline.columns import MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, held
+from unisono.pipeline.columns import AGREED, MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, held, stays_transitional
 from unisono.pipeline.tables import Tables
 
 CONTENT = ("sequence", "size", "body", "timestamp")
@@ -27,16 +30,28 @@ class Projections:
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self._kept: list[DataFrame] = []
+        self._shared: dict[str, DataFrame] = {}
 
     def close(self) -> None:
         for table in self._kept:
             table.unpersist()
         self._kept.clear()
+        self._shared.clear()
 
     def keep(self, table: DataFrame) -> DataFrame:
         """Compute a table once, at its first use, and have it until the end."""
         self._kept.append(table)
         return table.persist(StorageLevel.MEMORY_AND_DISK)
+
+    def settle(self, table: DataFrame) -> DataFrame:
+        """Compute a small table now, so that what reads it is planned without all that it was made from."""
+        return table.localCheckpoint()
+
+    def shared(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """A table that a few audits read, made by the first of them."""
+        if name not in self._shared:
+            self._shared[name] = self.keep(make())
+        return self._shared[name]
 
     @cached_property
     def streams(self) -> DataFrame:
@@ -51,35 +66,72 @@ class Projections:
     @cached_property
     def suspects(self) -> DataFrame:
         """The messages of which some delivery may differ from the SEND."""
-        return self.keep(suspects(self.tables.deliver, sends(self.tables.send)))
+        return self.keep(suspects(self.tables.deliver, self.sends))
+
+    @cached_property
+    def sends(self) -> DataFrame:
+        """The first SEND of every message."""
+        return self.keep(sends(self.tables.send))
+
+    @cached_property
+    def agreed(self) -> DataFrame:
+        """Every installed view that is agreed, with what its process installed before and after it."""
+        return self.settle(agreed_views(self.tables))
+
+    @cached_property
+    def stays(self) -> DataFrame:
+        """What each process delivered in each agreed view, as a fingerprint."""
+        return self.settle(stays(self.tables.deliver))
+
+    @cached_property
+    def stretches(self) -> DataFrame:
+        """Every stretch of every member, by the rows that tell of one."""
+        return self.settle(stretches(self.tables))
+
+    @cached_property
+    def later_stretches(self) -> DataFrame:
+        """Where the stretches of a member that come after each one end."""
+        return later_stretches(self.stretches)
+
+    @cached_property
+    def standing(self) -> DataFrame:
+        """Every member that reached an END, as it was there."""
+        return self.settle(standing(self.tables, self.stretches))
 
 
 def timeline(tables: Tables) -> DataFrame:
     """Sends, deliveries and the start points of views (BEGIN), each with the view that was installed before it.
 
-    `view_position` is its place: of a delivery, where it is of the same stretch; of a start point, where spells go on
-    from it; null once the member joined anew. `named` and `installed` are the view that the row names and that view,
-    where they are not the same (M3). `known_sent` and `known_heard` are the highest timestamps that its process sent
-    and delivered before, in any group (O3).
+    `view_position` is its place: of a delivery, where it is of the same stretch; of a start point, where the spell of
+    its source goes on from it; null once the member joined anew, and of a start point once it started afresh. `named`
+    and `installed` are the view that the row names and that view, where they are not the same (M3). `known_sent` and
+    `known_heard` are the highest timestamps that its process sent and delivered before, in any group (O3).
     """
     common = (*MEMBER, "position", "kind", "service", "stretch", "view")
     nobody = [F.lit(None).alias(name) for name in (*SOURCE, "number", "timestamp")]
     own = [F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation")]
     sent = tables.send.where("kind = 'SEND'").select(*common, *own, "number", "timestamp")
     delivered = tables.deliver.where("kind = 'DELIVER'").select(*common, *SOURCE, "number", "timestamp")
-    joins = tables.membership.where("kind = 'JOIN'").select(*common, *nobody)
+    turns = tables.membership.where("kind in ('JOIN', 'SELF_FAIL', 'BOOTSTRAP')").select(*common, *nobody)
     views = tables.view.where("kind = 'VIEW'")
-    begins = views.withColumn("kind", F.lit("BEGIN")).select(
-        *common, F.lit(None).alias("timestamp"), F.inline(F.transform("start", _start_point))
+    begins = (
+        views.withColumn("kind", F.lit("BEGIN"))
+        .select(*common, "transitional", F.lit(None).alias("timestamp"), F.inline(F.transform("start", _start_point)))
+        .withColumn("stays", stays_transitional())
+        .drop("transitional")
     )
-    rows = sent.unionByName(delivered).unionByName(joins).unionByName(views.select(*common, *nobody))
+    rows = sent.unionByName(delivered).unionByName(turns).unionByName(views.select(*common, *nobody))
+    rows = rows.withColumn("stays", F.lit(True))
     # The kind settles that the start points of a view come before it, so that they see the view before.
     before = Window.partitionBy(*MEMBER).orderBy("position", "kind").rowsBetween(Window.unboundedPreceding, -1)
     view = F.struct("view", "position", "stretch", held("O2").alias("reliable"))
     installed = F.last(F.when(F.col("kind") == "VIEW", view), ignorenulls=True).over(before)
     joined = F.last(F.when(F.col("kind") == "JOIN", F.col("position")), ignorenulls=True).over(before)
+    started = F.last(F.when(F.expr(FRESH), F.col("position")), ignorenulls=True).over(before)
     later = F.col("stretch") - installed["stretch"]
-    goes_on = F.when(F.col("kind") == "BEGIN", later.isin(0, 1) & installed["reliable"]).otherwise(later == 0)
+    goes_back = started.isNull() | (started < installed["position"])
+    spell_goes_on = later.isin(0, 1) & installed["reliable"] & F.col("stays") & goes_back
+    goes_on = F.when(F.col("kind") == "BEGIN", spell_goes_on).otherwise(later == 0)
     since = F.when((joined.isNull() | (joined < installed["position"])) & goes_on, installed["position"])
     at_process = Window.partitionBy(*PROCESS).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
 
@@ -153,18 +205,23 @@ def _start_point(start: Column) -> Column:
 
 def sends(send: DataFrame) -> DataFrame:
     """The first SEND of every message, by the position at its source."""
-    first = F.min(F.struct("position", *CONTENT, "truth", "at", "host")).alias("first")
+    parts = ("position", *CONTENT, "truth", "at", "host", "stretch", "service", "agreed")
+    first = F.min(F.struct(*parts)).alias("first")
     return (
         send.where("kind = 'SEND'")
         .select("*", F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation"))
         .groupBy(*MESSAGE)
         .agg(first)
-        .select(*MESSAGE, *(F.col(f"first.{part}").alias(f"sent_{part}") for part in (*CONTENT, "truth", "at", "host")))
+        .select(*MESSAGE, *(F.col(f"first.{part}").alias(f"sent_{part}") for part in parts))
     )
 
 
 def suspects(deliver: DataFrame, sends: DataFrame) -> DataFrame:
-    """Delivered messages without a SEND, or with a delivery that differs from it or came before it."""
+    """Delivered messages without a SEND, or with a delivery that differs from it or came before it.
+
+    So too where they came in two agreed views, or in another than they were sent in.
+    """
+    view = F.when(held(AGREED, "receiver"), F.coalesce("view", F.lit("")))
     bounds = [
         bound(part).alias(f"{name}_{part}") for part in CONTENT for name, bound in (("least", F.min), ("most", F.max))
     ]
@@ -175,6 +232,8 @@ def suspects(deliver: DataFrame, sends: DataFrame) -> DataFrame:
         .agg(
             *bounds,
             F.min("truth").alias("first_truth"),
+            F.min(view).alias("least_view"),
+            F.max(view).alias("most_view"),
         )
     )
     differs = F.col("sent_sequence").isNull()
@@ -182,8 +241,16 @@ def suspects(deliver: DataFrame, sends: DataFrame) -> DataFrame:
         sent = F.col(f"sent_{part}")
         differs |= (F.col(f"least_{part}") != sent) | (F.col(f"most_{part}") != sent)
     early = F.col("first_truth") < F.col("sent_truth")
+    told = F.coalesce("sent_agreed", F.lit("none"))
+    elsewhere = (F.col("least_view") != told) | (F.col("most_view") != told)
     return (
         delivered.join(sends, list(MESSAGE), "left")
-        .where(differs | early)
-        .select(*MESSAGE, *(f"sent_{part}" for part in (*CONTENT, "truth")))
+        .where(differs | early | elsewhere)
+        .select(
+            *MESSAGE,
+            *(f"sent_{part}" for part in (*CONTENT, "truth", "agreed")),
+            elsewhere.alias("elsewhere"),
+            (F.col("least_view") != F.col("most_view")).alias("in_two_views"),
+            (F.col("least_timestamp") != F.col("most_timestamp")).alias("with_two_timestamps"),
+        )
     )

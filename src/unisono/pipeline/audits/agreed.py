@@ -1,0 +1,118 @@
+"""Agreed views and what was delivered in them: small tables that the audits of membership compare."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
+
+from unisono.pipeline.columns import AGREED, MEMBER, SOURCE, held, moment
+from unisono.pipeline.tables import Tables
+
+GROUP = ("run", "group")
+VIEW = (*GROUP, "view")
+STEP = (*GROUP, "previous", "view")
+"""From one agreed view to the next."""
+STAY = (*MEMBER, "stretch", "view")
+"""One process in one agreed view."""
+
+FRESH = "kind in ('SELF_FAIL', 'BOOTSTRAP')"
+"""After such a row a process does not go on from the view that it had."""
+
+FINGERPRINT = ("got", "one_hash", "other_hash")
+
+
+def agreed_views(tables: Tables) -> DataFrame:
+    """Every VIEW that is agreed, with the one `before` it in its stretch, and whether a `fresh` start is between them.
+
+    `members`, `transitional` and `merged` are sorted; `itself` is the process as a member, `place` its row, and
+    `since` the position of its last VIEW under any service before this one.
+    """
+    in_stretch = Window.partitionBy(*MEMBER, "stretch").orderBy("position")
+    members = F.transform("start", lambda start: member(start["source"], start["incarnation"]))
+    transitional = F.transform("transitional", lambda one: member(one["process"], one["incarnation"]))
+    identifier = F.struct("start_time", "leader", "leader_incarnation", "leader_sequence")
+    before = F.lag(F.struct("position", "view", "identifier", "role", "whole", "start", "members"))
+    return (
+        with_turns(tables)
+        .where(held(AGREED))
+        .select(
+            *MEMBER,
+            "position",
+            "stretch",
+            "view",
+            "previous",
+            "role",
+            "whole",
+            "primary",
+            "since",
+            "last_fresh",
+            moment().alias("moment"),
+            identifier.alias("identifier"),
+            F.array_sort("start").alias("start"),
+            F.array_sort("merged").alias("merged"),
+            as_set(members).alias("members"),
+            as_set(transitional).alias("transitional"),
+            member(F.col("process"), F.col("incarnation")).alias("itself"),
+            F.struct("process", "incarnation", "position").alias("place"),
+        )
+        .select("*", before.over(in_stretch).alias("before"))
+        .select("*", F.expr("coalesce(last_fresh > before.position, false)").alias("fresh"))
+        .drop("last_fresh")
+    )
+
+
+def with_turns(tables: Tables) -> DataFrame:
+    """Every VIEW with the positions of the VIEW before it and of the last fresh start before it."""
+    views = tables.view.where("kind = 'VIEW'")
+    turns = tables.membership.where(FRESH).select(*MEMBER, "position", "kind")
+    before = Window.partitionBy(*MEMBER).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
+
+    def last(condition: Column) -> Column:
+        return F.max(F.when(condition, F.col("position"))).over(before)
+
+    return (
+        views.unionByName(turns, allowMissingColumns=True)
+        .select(
+            "*",
+            last(F.col("kind") == "VIEW").alias("since"),
+            last(F.col("kind") != "VIEW").alias("last_fresh"),
+        )
+        .where("kind = 'VIEW'")
+    )
+
+
+def member(process: Column, incarnation: Column) -> Column:
+    return F.struct(process.alias("process"), incarnation.alias("incarnation"))
+
+
+def as_set(items: Column) -> Column:
+    """An array that is equal to another if both have the same items."""
+    return F.array_sort(F.array_distinct(items))
+
+
+def transitions(agreed: DataFrame) -> DataFrame:
+    """Every step of a process to an agreed view from the one before it, `full` where it had the whole of that one."""
+    return agreed.where("before.view = previous and not fresh").withColumn("full", F.col("before.whole"))
+
+
+def stays(deliver: DataFrame) -> DataFrame:
+    """How many messages each process delivered in each agreed view, and two hashes of the set."""
+    return in_agreed_views(deliver).groupBy(*STAY).agg(*fingerprint(*SOURCE, "number"))
+
+
+def in_agreed_views(deliver: DataFrame) -> DataFrame:
+    """The deliveries of services with agreed views, by the view that each names."""
+    return (
+        deliver.where("kind = 'DELIVER' and view is not null")
+        .where(held(AGREED))
+        .select(*STAY, F.col("position").alias("delivered_at"), *SOURCE, "number", "sequence")
+    )
+
+
+def fingerprint(*message: str) -> list[Column]:
+    """A set of messages, none of them twice, as a count and two hashes."""
+    return [
+        F.count(F.lit(1)).alias("got"),
+        F.bit_xor(F.xxhash64(*message)).alias("one_hash"),
+        F.bit_xor(F.xxhash64(F.lit("again"), *message)).alias("other_hash"),
+    ]

@@ -1,0 +1,261 @@
+"""After the last fault: everybody has the same last view with the right members (L1) and all its messages (L5)."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
+
+from unisono.pipeline.audits.activity import ends, moves, told_by
+from unisono.pipeline.audits.agreed import FINGERPRINT, FRESH, GROUP, fingerprint, member
+from unisono.pipeline.audits.liveness import cut_off
+from unisono.pipeline.audits.projections import Projections
+from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, STREAM, held, message_name, moment, violations
+from unisono.pipeline.tables import Tables
+from unisono.properties.promises import PRECISION_NANOSECONDS, SETTLING_NANOSECONDS
+
+_SENDER = (*GROUP, *SOURCE)
+_NEAR_NANOSECONDS = SETTLING_NANOSECONDS // 2
+"""Ends that are no further apart than this are the end of one run."""
+
+
+def membership_precision(trace: Projections) -> DataFrame:
+    """L1."""
+    joined = trace.settle(
+        _not_cut_off(trace, trace.standing.where("joined is not null and moved.kind = 'JOIN'")).join(
+            _last_views(trace), list(MEMBER), "left"
+        )
+    )
+    settled = (
+        _healed(trace.tables, joined.where(held("L1")))
+        .where("joined.moment <= due and coalesce(entered <= due, true)")
+        .withColumnRenamed("end_position", "position")
+    )
+    demanded = trace.settle(_demanded(trace, settled, joined))
+    judged = trace.settle(settled.join(demanded.select(*MEMBER).distinct(), list(MEMBER), "left_semi"))
+    wrong = (_missing(judged, demanded), _too_many(trace.tables, judged), _apart(judged))
+    found = reduce(DataFrame.unionByName, wrong).groupBy(*MEMBER, "position").agg(F.min("wrong").alias("wrong"))
+    return violations("L1", found, F.concat(F.lit("the last view: "), "wrong"))
+
+
+def _last_views(trace: Projections) -> DataFrame:
+    """The last agreed view of each member since its last JOIN, and when it installed the first of that stretch."""
+    since_join = trace.agreed.join(moves(trace.tables).select(*MEMBER, "joined"), list(MEMBER), "left").where(
+        "position > coalesce(joined.position, -1)"
+    )
+    last = F.max(F.struct("position", "stretch", "view", "members")).over(Window.partitionBy(*MEMBER))
+    return (
+        since_join.select(*MEMBER, "position", "stretch", "moment", last.alias("last"))
+        .where("stretch = last.stretch")
+        .groupBy(*MEMBER, "last")
+        .agg(F.min_by("moment", "position").alias("entered"))
+        .select(*MEMBER, "last.view", "last.members", "entered")
+    )
+
+
+def _demanded(trace: Projections, settled: DataFrame, joined: DataFrame) -> DataFrame:
+    """The senders that each process must have in its last view, since they were there for long enough."""
+    sent = (
+        trace.tables.send.where("kind = 'SEND' and agreed is not null")
+        .select(*MEMBER, "position", moment().alias("moment"))
+        .join(F.broadcast(joined.select(*MEMBER, "joined")), list(MEMBER))
+        .where("position > joined.position")
+        .groupBy(*MEMBER)
+        .agg(F.min("moment").alias("first_sent"))
+    )
+    entered_as_sender = F.when(F.expr("joined.role = 'sender'") & held("L1"), F.col("entered"))
+    senders = joined.join(sent, list(MEMBER), "left").select(
+        *GROUP,
+        "end_clock",
+        member(F.col("process"), F.col("incarnation")).alias("wanted"),
+        F.col("ended").alias("other_ended"),
+        F.col("joined.moment").alias("other_joined"),
+        F.least("first_sent", entered_as_sender).alias("settled"),
+    )
+    return (
+        settled.join(senders, [*GROUP, "end_clock"])
+        .where(F.col("other_ended") >= F.col("ended") - _NEAR_NANOSECONDS)
+        .where("other_joined <= due and settled <= due")
+        .select(*MEMBER, "wanted")
+    )
+
+
+def _missing(judged: DataFrame, demanded: DataFrame) -> DataFrame:
+    """Who lacks a sender."""
+    return (
+        judged.join(demanded, list(MEMBER))
+        .where("not coalesce(array_contains(members, wanted), false)")
+        .select(*MEMBER, "position", F.concat("wanted.process", F.lit(" is missing")).alias("wrong"))
+    )
+
+
+def _too_many(tables: Tables, judged: DataFrame) -> DataFrame:
+    """Who still has somebody that was gone for long."""
+    itself = member(F.col("process"), F.col("incarnation")).alias("member")
+    inside = judged.select(*MEMBER, "position", "end_clock", "due", F.explode("members").alias("member"))
+    crashed = tables.membership.where("kind = 'CRASH'").select(
+        "run", itself, moment().alias("gone_at"), told_by().alias("end_clock")
+    )
+    left = (
+        moves(tables)
+        .where("moved.kind = 'LEAVE'")
+        .select(*GROUP, itself, F.col("moved.moment").alias("gone_at"), F.col("moved.clock").alias("end_clock"))
+    )
+    away = (
+        tables.fault.where("kind = 'FAULT' and fault not in ('load', 'heal') and edge = 'begin'")
+        .select("run", F.explode("members").alias("name"), moment().alias("moment"), told_by().alias("clock"))
+        .join(cut_off(tables.fault), ["run", "name"], "left_semi")
+        .groupBy("run", "name")
+        .agg(F.max("moment").alias("gone_at"), F.min("clock").alias("end_clock"), F.max("clock").alias("other_clock"))
+        .where("end_clock = other_clock")
+    )
+    gone = (
+        inside.join(crashed, ["run", "member", "end_clock"]),
+        inside.join(left, [*GROUP, "member", "end_clock"]),
+        inside.withColumn("name", F.col("member.process")).join(away, ["run", "name", "end_clock"]),
+    )
+    text = F.concat("member.process", F.lit(" was gone")).alias("wrong")
+    return reduce(
+        DataFrame.unionByName, (one.where("gone_at <= due").select(*MEMBER, "position", text) for one in gone)
+    )
+
+
+def _apart(judged: DataFrame) -> DataFrame:
+    """Who has another last view than the first one that is judged in its group."""
+    first = F.min(F.struct("process", "incarnation", "ended", "end_clock", "view")).over(Window.partitionBy(*GROUP))
+    return (
+        judged.select("*", first.alias("first"))
+        .where("first.end_clock = end_clock and not view <=> first.view")
+        .where(F.abs(F.col("ended") - F.col("first.ended")) <= _NEAR_NANOSECONDS)
+        .select(*MEMBER, "position", F.concat(F.lit("not that of "), "first.process").alias("wrong"))
+    )
+
+
+def termination(trace: Projections) -> DataFrame:
+    """L5: pairs of a listener and a sender in one last view; only where numbers differ are messages compared."""
+    probes = _listeners(trace)
+    due = [part.alias(f"due_{name}") for part, name in zip(fingerprint("number"), FINGERPRINT, strict=True)]
+    line = (*STREAM, "view", "position")
+    owed = (
+        _unanswered(trace)
+        .join(F.broadcast(probes), [*_SENDER, "view", "end_clock"])
+        .where("number >= start and moment <= due")
+        .select(*line, "number")
+    )
+    asked = trace.settle(owed.groupBy(*line).agg(F.min("number").alias("first"), F.max("number").alias("last"), *due))
+    delivered = trace.tables.deliver.where("kind = 'DELIVER'").select(*STREAM, "number")
+    got = (
+        delivered.join(F.broadcast(asked.select(*line, "first", "last")), list(STREAM))
+        .where("number between first and last")
+        .groupBy(*line)
+        .agg(*fingerprint("number"))
+    )
+    suspects = trace.settle(
+        asked.join(got, list(line), "left")
+        .where(" or ".join(f"not {name} <=> due_{name}" for name in FINGERPRINT))
+        .select(*line)
+    )
+    found = (
+        owed.join(F.broadcast(suspects), list(line), "left_semi")
+        .join(
+            delivered.join(F.broadcast(suspects.select(*STREAM)), list(STREAM), "left_semi"),
+            [*STREAM, "number"],
+            "left_anti",
+        )
+        .groupBy(*STREAM, "position")
+        .agg(F.min("number").alias("number"))
+    )
+    return violations("L5", found, F.lit("never delivered, though sent in the last view"), message_name())
+
+
+def _listeners(trace: Projections) -> DataFrame:
+    """Who must have heard whom in which view, from where on and until when."""
+    whole = _not_cut_off(trace, trace.standing.where("moved is null or moved.kind <> 'LEAVE'").where(held("L5")))
+    last_of_view = F.max(F.struct("position", "stretch", "members", "start")).alias("last")
+    return (
+        trace.agreed.groupBy(*MEMBER, "view", "itself")
+        .agg(last_of_view)
+        .select(*MEMBER, "view", "itself", "last.stretch", "last.members", "last.start")
+        .join(_healed(trace.tables, whole), list(MEMBER))
+        .where("stretch = last_stretch and array_contains(members, itself)")
+        .select(
+            *MEMBER,
+            "view",
+            F.col("end_position").alias("position"),
+            "end_clock",
+            "due",
+            F.explode("start").alias("begin"),
+        )
+        .select(
+            *MEMBER,
+            "view",
+            "position",
+            "end_clock",
+            "due",
+            F.col("begin.source").alias("source"),
+            F.col("begin.incarnation").alias("source_incarnation"),
+            F.col("begin.number").alias("start"),
+        )
+        .where("not (source = process and source_incarnation = incarnation)")
+        .join(cut_off(trace.tables.fault).withColumnRenamed("name", "source"), ["run", "source"], "left_anti")
+    )
+
+
+def _unanswered(trace: Projections) -> DataFrame:
+    """What senders that reached an END sent in the view that they have there."""
+    tables = trace.tables
+    turns = (
+        tables.view.where("kind = 'VIEW'")
+        .select(*MEMBER, "position")
+        .unionByName(tables.membership.where(f"kind = 'LEAVE' or {FRESH}").select(*MEMBER, "position"))
+        .groupBy(*MEMBER)
+        .agg(F.max("position").alias("turned"))
+    )
+    crashed = tables.membership.where("kind = 'CRASH'").select(*PROCESS).distinct()
+    alive = ends(tables).select(*PROCESS).join(crashed, list(PROCESS), "left_anti")
+    parts = ("position", "stretch", "service", "truth", "at", "host")
+    return (
+        trace.sends.where("sent_agreed is not null")
+        .select(
+            *GROUP,
+            *(F.col(name).alias(own) for name, own in zip(SOURCE, ("process", "incarnation"), strict=True)),
+            "number",
+            F.col("sent_agreed").alias("view"),
+            *(F.col(f"sent_{name}").alias(name) for name in parts),
+        )
+        .where(held("L5"))
+        .join(F.broadcast(alive), list(PROCESS), "left_semi")
+        .join(F.broadcast(turns), list(MEMBER), "left")
+        .join(F.broadcast(trace.later_stretches), [*MEMBER, "stretch"], "left")
+        .where("coalesce(turned < position, true) and coalesce(later_position < position, true)")
+        .select(
+            *GROUP,
+            F.col("process").alias("source"),
+            F.col("incarnation").alias("source_incarnation"),
+            "number",
+            "view",
+            moment().alias("moment"),
+            told_by().alias("end_clock"),
+        )
+    )
+
+
+def _not_cut_off(trace: Projections, members: DataFrame) -> DataFrame:
+    names = cut_off(trace.tables.fault).withColumnRenamed("name", "process")
+    return members.join(names, ["run", "process"], "left_anti")
+
+
+def _healed(tables: Tables, members: DataFrame) -> DataFrame:
+    """Those whose end, by PRECISION_NANOSECONDS before which all must be `due`, is late enough after the last fault."""
+    heals = (
+        tables.fault.where("kind = 'FAULT' and fault = 'heal'")
+        .select("run", told_by().alias("end_clock"), moment().alias("moment"))
+        .groupBy("run", "end_clock")
+        .agg(F.max("moment").alias("healed"))
+    )
+    return (
+        members.join(heals, ["run", "end_clock"])
+        .select("*", (F.col("ended") - PRECISION_NANOSECONDS).alias("due"))
+        .where("healed <= due")
+    )
