@@ -47,7 +47,7 @@ test: lint ## Lint, then every test: what CI runs
 	else \
 		$(BIN)/pytest -n 2 --dist loadgroup --ignore tests/network && $(NAMESPACE) $(BIN)/pytest -n 2 tests/network; fi
 
-demo: $(STAMP) ## Run five real processes, kill one, let one join late; audit the trace with Spark and draw the page
+demo: $(STAMP) ## Run five real processes: one joins late, one is killed, the rest part and meet; audit with Spark, draw the page
 	$(BIN)/unisono demo --out runs/demo
 
 SEEDS ?= 0:240

@@ -25,6 +25,7 @@ class MemberProcess:
         self.name = charge.name
         self.groups: dict[str, bool] = {}
         self.life = 0
+        self.address = ""
         self.counters: dict[str, int] = {}
         self._charge = charge
         self._command = [*command, sys.executable, "-m", "unisono.trials.member"]
@@ -51,7 +52,8 @@ class MemberProcess:
             line = await asyncio.wait_for(self._process.stdout.readline(), READY_SECONDS)
         except TimeoutError:
             line = b""
-        if line.strip() != b"ready" and self.alive:
+        word, _, self.address = line.decode().strip().partition(" ")
+        if word != "ready" and self.alive:
             raise UnisonoError(f"{self.name} did not start: {self._log.read_text()[-2000:]}")
 
     def kill(self) -> None:
