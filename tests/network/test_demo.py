@@ -50,7 +50,9 @@ def test_the_demo_holds_its_promises_and_writes_a_page(tmp_path: Path) -> None:
         assert members[-1] == LIVING
     assert len({views[name][-1].view for name in LIVING}) == 1
     assert len(views["p0"][-1].merged) == 2
-    assert page.count('class="mark merge"') == len(LIVING)
+    merges = [row for row in rows if isinstance(row, ViewRow) and any(one.reason == "merged" for one in row.reasons)]
+    assert {row.process for row in merges} == set(LIVING)
+    assert page.count('class="mark merge"') == len(merges)
 
 
 @pytest.mark.slow
