@@ -27,6 +27,7 @@ from unisono.units import SECOND
 
 PAGE = "page.html"
 SHOWN_VIOLATIONS = 5
+SHOWN_VIEWS = 100
 _TEMPLATE = "page.html.jinja"
 
 _HELD = {
@@ -128,6 +129,7 @@ def render_page(rows: Sequence[AnyRow], report: RunReport, engine: str) -> str:
         percentiles=PERCENTILES,
         marks=[(name, count, ALL_MARKS.get(name, "")) for name, count in told.marks.items()],
         second=SECOND,
+        shown_views=SHOWN_VIEWS,
     )
 
 
