@@ -17,6 +17,8 @@
                                    `lose quietly PACKETS` does not show them
     watch KIND ..., watch nothing  show packets of these kinds as they are sent, with the time since the command began
     stop reading b, read b         the application takes no events; takes what waits and goes on
+    withhold PACKETS               keep such packets aside as they are sent, until `release`; `withhold nothing` ends it
+    pause a, resume a              a process stands still; goes on, with what came meanwhile
     crash a, restart a             end a life; begin the next, with its disk or `without disk`
     clock a -1h                    set a wall clock forward or back
     forge a b fragment 4 1/3 x     b gets fragment 1 of 3, with sequence 4 and text x, as if from a
@@ -28,6 +30,7 @@
                                    `count=` times
     unanswered [a]                 the sends that nothing has been said about yet
     order [a b]                    what they delivered since they were last asked, in one line for those who agree
+    views [a]                      by whom its views are called since it was last asked, and that they are called in order
     starts a                       where each source starts in the last view of a
     marks [a], notes [a]           the hard situations reached, and the reasons counted, since they were last asked for
 
@@ -128,6 +131,10 @@ class Interpreter:
             "watch": self._watch,
             "stop": self._stop_reading,
             "read": lambda words: self._world.read(self._station(words[0])),
+            "withhold": self._withhold,
+            "pause": self._pause,
+            "resume": lambda words: self._world.resume(self._running(words[0])),
+            "views": self._views,
             "crash": lambda words: self._world.stop(self._running(words[0])),
             "restart": self._restart,
             "clock": self._clock,
@@ -321,6 +328,23 @@ class Interpreter:
             self._world.losing.clear()
         else:
             self._world.losing.append(self._pattern(words))
+
+    def _withhold(self, words: list[str]) -> None:
+        if words == ["nothing"]:
+            self._world.withholding.clear()
+        else:
+            self._world.withholding.append(self._pattern(words))
+
+    def _pause(self, words: list[str]) -> None:
+        self._running(words[0]).paused = True
+
+    def _views(self, names: list[str]) -> None:
+        for name in names or self._world.stations:
+            station = self._station(name)
+            called = [f"{self._world.lives[view.leader]}.{view.sequence}" for view in station.identifiers]
+            order = "" if station.identifiers == sorted(set(station.identifiers)) else " NOT IN ORDER"
+            self._world.say(f"{name}: views {' '.join(called) or 'none'}{order}")
+            station.identifiers.clear()
 
     def _watch(self, words: list[str]) -> None:
         self._world.watched = {word for word in words if self._pattern([word]).kind} if words != ["nothing"] else set()

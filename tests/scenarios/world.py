@@ -30,7 +30,7 @@ from unisono.engine import (
     is_multicast,
 )
 from unisono.events import Event, Left, Message, SendAccepted, SendRefused, View
-from unisono.identity import ProcessId
+from unisono.identity import ProcessId, ViewId
 from unisono.node import Node
 from unisono.sealing import NullSeal
 from unisono.trace.schema import GaugeRow
@@ -102,6 +102,10 @@ class Station:
         self.clock_offset = 0
         self.addresses: dict[Address, None] = {}
         self.reading = True
+        self.paused = False
+        self.backlog: list[Fact] = []
+        """What happened to a process while it was paused."""
+        self.identifiers: list[ViewId] = []
         self.inbox: deque[tuple[str, Event]] = deque()
         self.notes: Counter[str] = Counter()
         self.marks: Counter[str] = Counter()
@@ -132,6 +136,9 @@ class World:
         self.queue: deque[Parcel] = deque()
         self.held: list[Parcel] = []
         self.losing: list[Pattern] = []
+        self.withholding: list[Pattern] = []
+        self.members: dict[ViewId, tuple[ProcessId, ...]] = {}
+        """The members of every view that anybody was ever in."""
         self.watched: set[str] = set()
         self.sent: set[bytes] = set()
         self.lines: list[Line] = []
@@ -161,9 +168,14 @@ class World:
         station.waiting.clear()
         station.late.clear()
         station.reading = True
+        station.paused = False
+        station.backlog.clear()
 
     def handle(self, station: Station, fact: Fact) -> None:
         """Hand a fact to a node, and to it every fact that follows at once from the effects."""
+        if station.paused:
+            station.backlog.append(fact)
+            return
         facts = deque([fact])
         while facts and station.node is not None:
             for effect in station.node.handle(facts.popleft(), self.now, EPOCH + self.now + station.clock_offset):
@@ -192,6 +204,13 @@ class World:
                         raise AssertionError(f"no hands for {effect}")
             if station.reading:
                 facts.extend(self._take(station))
+
+    def resume(self, station: Station) -> None:
+        """The process goes on, with all that came meanwhile."""
+        station.paused = False
+        backlog, station.backlog = station.backlog, []
+        for fact in backlog:
+            self.handle(station, fact)
 
     def read(self, station: Station) -> None:
         """The application takes what waits for it, and goes on reading."""
@@ -253,6 +272,9 @@ class World:
             parcel = Parcel(station.name, receiver, effect.to, effect.data, packet, self.now)
             if self.watched.intersection(kinds_of(packet)):
                 self.say(f"at {render_duration(self.now - self.began)} {self.describe(parcel)}")
+            if any(rule.matches(parcel) for rule in self.withholding):
+                self.held.append(parcel)
+                continue
             rule = next((rule for rule in self.losing if rule.matches(parcel)), None)
             if rule is None:
                 self.queue.append(parcel)
@@ -308,6 +330,9 @@ class World:
                 self.say(f"{where}: {describe_event(event, self.lives)}")
                 if isinstance(event, View):
                     station.view = event
+                    station.identifiers.append(event.id)
+                    members = self.members.setdefault(event.id, event.members)
+                    assert members == event.members, f"two views are called {event.id}"
                 if isinstance(event, Left):
                     del taken[group]
         return [EventsTaken(group, count) for group, count in taken.items()]
@@ -326,4 +351,4 @@ class World:
 
 
 def _due(station: Station) -> int | None:
-    return station.node.deadline() if station.node is not None else None
+    return station.node.deadline() if station.node is not None and not station.paused else None

@@ -25,7 +25,7 @@ from tests.unit.wire_samples import (
     plain_datagram,
 )
 from unisono.clock import TIMESTAMP_LIMIT
-from unisono.identity import NAME_LIMIT_BYTES, ProcessId
+from unisono.identity import NAME_LIMIT_BYTES, NO_VIEW, ProcessId, ViewMark
 from unisono.sealing import SEAL_ROOM_BYTES
 from unisono.wire.layout import DATA_HEAD, DATAGRAM_LIMIT_BYTES, FRAGMENT_HEAD, HEADER, MESSAGE_HEAD, VERSION, body_room
 from unisono.wire.messages import (
@@ -66,11 +66,12 @@ class WideSeal:
 @given(batches())
 def test_data_is_read_as_it_was_written_and_written_as_it_was_read(batch: list[DataMessage]) -> None:
     stable = batch[0].sequence - 1
-    datagram = WRITER.data(batch, stable)
+    view = ViewMark(batch[0].timestamp - 1, 77)
+    datagram = WRITER.data(batch, stable, view)
     packet = read_datagram(datagram, SEAL)
-    assert packet == DataPacket(A, GROUP, batch, stable, datagram)
+    assert packet == DataPacket(A, GROUP, batch, stable, datagram, view)
     assert isinstance(packet, DataPacket)
-    assert WRITER.data(packet.messages, packet.stable) == datagram
+    assert WRITER.data(packet.messages, packet.stable, packet.view) == datagram
 
 
 @given(batches())
@@ -164,14 +165,15 @@ def data_body(
     flags: int = 0,
     delta: int = 0,
     stable: int = 0,
+    start: int = 0,
     rest: bytes = b"",
 ) -> bytes:
     """One message head, with everything wrong that a caller wants."""
-    return DATA_HEAD.pack(first, number, timestamp, stable, count) + MESSAGE_HEAD.pack(flags, delta, 0) + rest
+    return DATA_HEAD.pack(first, number, timestamp, stable, start, 0, count) + MESSAGE_HEAD.pack(flags, delta, 0) + rest
 
 
 def fragment_body(sequence: int, index: int, count: int, payload: bytes) -> bytes:
-    head = DATA_HEAD.pack(sequence, 1, 1, 0, 1) + MESSAGE_HEAD.pack(FRAGMENT, 0, len(payload))
+    head = DATA_HEAD.pack(sequence, 1, 1, 0, 0, 0, 1) + MESSAGE_HEAD.pack(FRAGMENT, 0, len(payload))
     return head + FRAGMENT_HEAD.pack(index, count) + payload
 
 
@@ -196,6 +198,8 @@ def fragment_body(sequence: int, index: int, count: int, payload: bytes) -> byte
         (plain_datagram(1, b""), Refusal.LENGTH),
         (plain_datagram(1, data_body(count=0)), Refusal.EMPTY),
         (plain_datagram(1, data_body(stable=1)), Refusal.SEQUENCE),
+        (plain_datagram(1, data_body(start=1)), Refusal.TIMESTAMP),
+        (plain_datagram(1, data_body(start=-1)), Refusal.TIMESTAMP),
         (plain_datagram(1, data_body(count=2)), Refusal.LENGTH),
         (plain_datagram(1, data_body(count=65_535)), Refusal.LENGTH),
         (plain_datagram(1, data_body(rest=b"more")), Refusal.TRAILING),
@@ -233,7 +237,7 @@ def test_each_fault_has_its_own_reason(datagram: bytes, reason: Refusal) -> None
     assert read_datagram(datagram, SEAL) is reason
 
 
-KEEP_ALIVE = (KeepAlive.code, msgspec.msgpack.encode(KeepAlive(4, 5, 0, 0, 0, None)))
+KEEP_ALIVE = (KeepAlive.code, msgspec.msgpack.encode(KeepAlive(4, 5, 0, 0, 0, None, NO_VIEW)))
 GOODBYE = (Deactivation.code, msgspec.msgpack.encode(Deactivation(A, 1)))
 
 
@@ -270,7 +274,7 @@ def test_a_control_message_that_is_not_understood_is_counted_and_its_neighbours_
     message: tuple[int, bytes], reason: Refusal
 ) -> None:
     packet = read_datagram(control_datagram(KEEP_ALIVE, message, GOODBYE), SEAL)
-    assert packet == ControlPacket(A, GROUP, [KeepAlive(4, 5, 0, 0, 0, None), Deactivation(A, 1)], (reason,))
+    assert packet == ControlPacket(A, GROUP, [KeepAlive(4, 5, 0, 0, 0, None, NO_VIEW), Deactivation(A, 1)], (reason,))
 
 
 HUGE = b"\xff\xff\xff\xff"
@@ -279,7 +283,7 @@ HUGE = b"\xff\xff\xff\xff"
 @pytest.mark.parametrize(
     "datagram",
     [
-        plain_datagram(1, DATA_HEAD.pack(1, 1, 1, 0, 65_535) + bytes(100)),
+        plain_datagram(1, DATA_HEAD.pack(1, 1, 1, 0, 0, 0, 65_535) + bytes(100)),
         plain_datagram(1, fragment_body(1 << 40, (1 << 32) - 2, (1 << 32) - 1, b"x")),
         control_datagram((Report.code, b"\x91\xdd" + HUGE)),
         control_datagram((RepairRequest.code, b"\x93\x92\xa1a\x01\x01\xdd" + HUGE)),
@@ -288,7 +292,7 @@ HUGE = b"\xff\xff\xff\xff"
         control_datagram((Deactivation.code, b"\xdd" + HUGE)),
         control_datagram((Deactivation.code, b"\xdf" + HUGE)),
         control_datagram((Report.code, b"\x91" * 2000)),
-        plain_datagram(3, plain_datagram(1, DATA_HEAD.pack(1, 1, 1, 0, 65_535) + bytes(100))),
+        plain_datagram(3, plain_datagram(1, DATA_HEAD.pack(1, 1, 1, 0, 0, 0, 65_535) + bytes(100))),
     ],
 )
 def test_what_is_claimed_does_not_decide_what_is_allocated(datagram: bytes) -> None:

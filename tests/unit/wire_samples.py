@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from unisono.clock import TIMESTAMP_LIMIT
-from unisono.identity import ProcessId
+from unisono.identity import NO_VIEW, ProcessId, ViewId, ViewMark
 from unisono.sealing import NullSeal
 from unisono.wire.control_messages import (
     WORD,
@@ -27,6 +27,19 @@ from unisono.wire.control_messages import (
     pack_pairs,
 )
 from unisono.wire.layout import HEADER, MAGIC, VERSION
+from unisono.wire.membership_messages import (
+    CutInfo,
+    MembershipMessage,
+    NewView,
+    Opinion,
+    Origin,
+    PrimaryRecord,
+    Ready,
+    RecoveryInfo,
+    Seat,
+    UpTo,
+    ViewRequest,
+)
 from unisono.wire.messages import (
     FRAGMENT,
     LEAVE,
@@ -61,6 +74,7 @@ ranges = st.lists(sequences, min_size=2, max_size=12, unique=True).map(
 )
 timestamps = st.integers(0, TIMESTAMP_LIMIT)
 extensions = st.binary(max_size=60)
+view_marks = st.builds(ViewMark, timestamps, st.integers(0, (1 << 32) - 1))
 
 words = st.integers(0, WORD)
 microseconds = st.integers(0, (1 << 62) - 1)
@@ -105,6 +119,30 @@ def hierarchy_messages(peers: st.SearchStrategy[ProcessId]) -> st.SearchStrategy
     )
 
 
+def membership_messages(peers: st.SearchStrategy[ProcessId]) -> st.SearchStrategy[MembershipMessage]:
+    """Any message of the agreement on views."""
+    views = st.builds(ViewId, timestamps, peers, sequences)
+    sets = st.lists(peers, max_size=4).map(tuple)
+    points = st.lists(st.builds(UpTo, peers, sequences), max_size=4).map(tuple)
+    records = st.builds(PrimaryRecord, views, sets)
+    proposals = st.integers(0, (1 << 63) - 1)
+    seats = st.lists(st.builds(Seat, peers, sequences, positive, positive), min_size=1, max_size=4).map(tuple)
+    origins = st.lists(st.builds(Origin, views, sets, points), max_size=3).map(tuple)
+    suspects = st.lists(st.tuples(peers, sets), max_size=3).map(tuple)
+    primaries, attempts = st.none() | records, st.lists(records, max_size=3).map(tuple)
+    return st.one_of(
+        st.builds(Opinion, views, positive, sets, sets, sets, sets, points, st.booleans(), sequences),
+        st.builds(
+            RecoveryInfo,
+            *(proposals, views, sequences, sequences, positive, points, primaries, attempts, extensions),
+        ),
+        st.builds(Ready, proposals),
+        st.builds(NewView, proposals, views, seats, origins, suspects, st.none() | st.booleans(), extensions),
+        st.builds(CutInfo, views, points),
+        st.builds(ViewRequest, peers, st.none() | views),
+    )
+
+
 def batched_pairs(numbers: list[int]) -> list[tuple[int, int]]:
     """First and last of ranges that do not meet."""
     return list(zip(numbers[::2], numbers[1::2], strict=True))
@@ -112,8 +150,12 @@ def batched_pairs(numbers: list[int]) -> list[tuple[int, int]]:
 
 control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
     hierarchy_messages(processes),
-    st.builds(KeepAlive, sequences, timestamps, sequences, sequences, st.integers(0, 2), st.none() | whereabouts),
-    st.builds(ActivationRequest, processes, sequences, st.booleans(), st.booleans(), extensions),
+    membership_messages(processes),
+    st.builds(
+        KeepAlive,
+        *(sequences, timestamps, sequences, sequences, st.integers(0, 2), st.none() | whereabouts, view_marks),
+    ),
+    st.builds(ActivationRequest, processes, sequences, st.booleans(), st.booleans(), view_marks, extensions),
     st.builds(ActivationGrant, processes, sequences, positive, positive, timestamps, positive, extensions),
     st.builds(Report, st.lists(st.builds(ReportEntry, processes, sequences, sequences), max_size=4).map(tuple)),
     st.builds(
@@ -163,14 +205,16 @@ def plain_datagram(kind: int, body: bytes, version: int = VERSION, magic: bytes 
     return SEAL.seal(HEADER.pack(magic, version, kind, GROUP, 5, len(name)) + name + body)
 
 
+VIEW = ViewId(900, A, 3)
+MARK = VIEW.mark
 SAMPLE_BATCH = [
     DataMessage(7, 3, 1000, FRAGMENT, 1, 2, b"the end of a long message"),
     DataMessage(8, 4, 1001, 0, 0, 1, b"whole"),
     DataMessage(9, 5, 1005, LEAVE, 0, 1, b""),
 ]
 SAMPLE_CONTROL: list[ControlMessage] = [
-    KeepAlive(9, 1000, 6, 3, 1, Whereabouts(11, 12, 13)),
-    ActivationRequest(B, 1, True, True, b"key"),
+    KeepAlive(9, 1000, 6, 3, 1, Whereabouts(11, 12, 13), MARK),
+    ActivationRequest(B, 1, True, True, NO_VIEW, b"key"),
     ActivationGrant(B, 1, 10, 4, 900, 10_000_000_000, b""),
     Report((ReportEntry(A, 1, 9), ReportEntry(B, 2, 8))),
     RepairRequest(B, 1, ((2, 3), (7, 7)), 0, 1_000_000, None),
@@ -186,6 +230,12 @@ SAMPLE_CONTROL: list[ControlMessage] = [
     Farewell(B),
     Contributed(B, 3, 0, 1, (Contribution(1 << 63, 0, (Entry(A, 9, 1, (1 << 64) - 1, "member:1"),)),)),
     Gathered(1, B, 4, (Summary(A, 9, 2, 5),)),
+    Opinion(VIEW, 3, (A, B), (B,), (B,), (), (UpTo(B, 7),), False, 5),
+    RecoveryInfo(1 << 62, VIEW, 900, 9, 4, (UpTo(B, 7),), PrimaryRecord(VIEW, (A, B)), (), b"key"),
+    Ready(1 << 62),
+    NewView(1 << 62, VIEW, (Seat(A, 3, 10, 4),), (Origin(VIEW, (A,), (UpTo(B, 7),)),), ((B, (A,)),), True, b""),
+    CutInfo(VIEW, (UpTo(B, 7),)),
+    ViewRequest(B, None),
 ]
 SAMPLES: dict[str, bytes] = {
     "data": WRITER.data(SAMPLE_BATCH),

@@ -80,7 +80,8 @@ class ByTimestamp(BySource):
         return now if first is None else min(now, first[0][0])
 
     def begin(self, step: Step, reason: ViewReason) -> None:
-        """The first view comes from the membership."""
+        """The first view comes from the membership. What was sent before it belongs to no agreed view."""
+        self._delivery.drop_own()
 
     def add(self, step: Step, stream: Stream) -> None:
         """A source was activated; it brings nothing before it is in the view."""
@@ -274,6 +275,8 @@ class ByTimestamp(BySource):
             elif stream.in_view:
                 stream.in_view = False
                 self._order.remove(source)
+                if any(transition.view.seat(source) is not None for transition in self._pending):
+                    continue  # it comes back with a view that is agreed already
                 reason = ViewReason.LEFT if source in leavers else ViewReason.AGREED
                 stream.become_ending(reason)
                 self.over.append((stream, reason))
@@ -313,6 +316,16 @@ class ByTimestamp(BySource):
             primary=message.primary,
         )
 
+    @staticmethod
+    def _find_starts(view: AgreedView, members: list[Stream]) -> list[StartPoint] | None:
+        """Where all of them start after one point in time, if they are that far."""
+        while True:
+            floor = max(view.id.start, *(max(stream.granted_at, stream.passed) for stream in members))
+            start = [stream.find_start(floor, view.mark) for stream in members]
+            if all(stream.passed <= floor for stream in members):
+                found = [point for point in start if point is not None]
+                return found if len(found) == len(start) else None
+
     def _advance_entry(self, step: Step) -> None:
         """Come into a view when a stream of every member is past one point in time, from which all are delivered."""
         if self._entering is None:
@@ -322,13 +335,9 @@ class ByTimestamp(BySource):
         if any(stream is None or stream.silent or stream.ending is not None for stream in streams):
             return
         members = [stream for stream in streams if stream is not None]
-        floor = max(view.id.start, *(max(stream.granted_at, stream.passed) for stream in members))
-        start: list[StartPoint] = []
-        for stream in members:
-            point = stream.find_start(floor, view.mark)
-            if point is None:
-                return
-            start.append(point)
+        start = self._find_starts(view, members)
+        if start is None:
+            return
         self._entering = None
         whole = tuple(start) == view.start
         self._present(step, view, start)

@@ -26,6 +26,7 @@ class Context:
         "_measured",
         "_places",
         "agreed",
+        "awaits",
         "clock",
         "deadlines",
         "distances",
@@ -65,7 +66,9 @@ class Context:
         self.speaks = False
         """Whether this process takes part in timestamp order as a sender: it has sent, or others have drawn it in."""
         self.held_back = False
-        """Nothing is sent now: a view is about to end, or this process has just come and looks for others."""
+        """Nothing is sent now: a view is about to end."""
+        self.awaits = False
+        """Nothing is sent now: this process has just come, or was stopped, and looks for others."""
         self.agreed: AgreedView | None = None
         """The agreed view that this process is in, whatever views its application sees."""
         self.clock = clock

@@ -114,7 +114,7 @@ class Following:
 
     @property
     def may_send(self) -> bool:
-        if self._context.held_back:
+        if self._context.held_back or self._context.awaits:
             return False
         return not self._context.settings.reliable or self._presentation.may_send
 
@@ -130,7 +130,11 @@ class Following:
             stream.silent = not self._context.wants(source.name)
             stream.in_view = False
             stream.cut = None
-            if not self._needs(source.name) or (stream.silent and stream.ending is not None):
+            if self._starts_anew_with(source):
+                self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
+                del self.streams[source]
+                self._repairing.retire(source, step.now + self._context.settings.patience)
+            elif not self._needs(source.name) or (stream.silent and stream.ending is not None):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
                 del self.streams[source]
                 self._repairing.forget(source)
@@ -147,6 +151,11 @@ class Following:
             for _, stream in sorted(self.streams.items()):
                 self._present_news(step, stream)
         self._catch_up(step, self.streams)
+
+    def _starts_anew_with(self, source: ProcessId) -> bool:
+        """Whether this sender leaves the agreed view it shares with a source, to begin alone: that one will drop it."""
+        settings = self._context.settings
+        return settings.service == "timestamp" and settings.role == "sender" and self._context.shares_view(source)
 
     def _needs(self, name: str) -> bool:
         """Whether a source of that name is to be followed, be it to deliver it or to take part with it."""

@@ -417,5 +417,5 @@ class IntergroupEngine:
         gap = step.now - last - keep_alive
         self._peers.forgive(gap)
         self._speaking.audience.forgive(gap)
-        self._membership.on_woken(gap)
+        self._membership.on_woken(step, gap)
         step.mark("woke-up")

@@ -28,6 +28,7 @@ class Stream:
     __slots__ = (
         "_announced",
         "_datagram_bytes",
+        "_inside",
         "_spans",
         "address",
         "assembly",
@@ -84,6 +85,8 @@ class Stream:
         """The source has moved on from this process's view: nothing more of it belongs there."""
         self._spans: dict[ViewMark, tuple[int, int]] = {}
         self._announced: tuple[int, int] = (0, 0)
+        self._inside = False
+        """The last message that was taken is a fragment, and not the last of its message."""
         self.address = address
         self.attempt = grant.attempt
         self.patience = grant.patience
@@ -125,6 +128,7 @@ class Stream:
             self.tickets.drop_below(start.sequence)
             self.next_number = start.number
         self.assembly.clear()
+        self._inside = False
         self.cut = None
         self.closed = False
         self.reached = max(self.reached, timestamp)
@@ -132,7 +136,8 @@ class Stream:
 
     def find_start(self, floor: int, mark: ViewMark) -> StartPoint | None:
         """Where this source starts in its view for one who comes into the middle of it, after `floor`; None if the
-        source is not that far yet, or in another view by now."""
+        source is not that far yet, or in another view by now. A message of which a part is before `floor` is before it
+        as a whole: then `passed` is later than `floor` afterwards."""
         head = self.window.head
         while head is not None and (
             head.timestamp <= floor or head.index or self.mark_of(head.sequence).start < mark.start
@@ -141,7 +146,7 @@ class Stream:
             head = self.window.head
         if head is not None:
             return self.point if self.mark_of(head.sequence) == mark else None
-        return self.point if self.reached >= floor else None
+        return self.point if self.reached >= floor and not self._inside else None
 
     def on_announced(self, sequence: int, due: int) -> bool:
         """The source has sent up to `sequence`; True when that reveals something missing."""
@@ -231,6 +236,7 @@ class Stream:
         if not self.window.pass_through(messages[0].sequence, messages[-1].sequence):
             return False
         self.next_number = messages[-1].number + 1
+        self._inside = False
         self.reached = self.passed = messages[-1].timestamp
         self.unreported_bytes += sum(len(message.payload) for message in messages)
         return True
@@ -242,6 +248,7 @@ class Stream:
             return None
         self.reached = max(self.reached, message.timestamp)
         self.passed = message.timestamp
+        self._inside = message.index + 1 < message.count
         if message.index + 1 == message.count and not message.flags & LEAVE:
             self.next_number = message.number + 1
         return message

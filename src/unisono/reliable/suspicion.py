@@ -18,6 +18,8 @@ DEVIATIONS = 6
 """A gap so many deviations above the mean is still believed to be one."""
 MOST_TIMES = 8
 """No timeout is longer than so many times the least."""
+REMEMBERED = 1024
+"""Of how many peers it is remembered that they were stopped."""
 LENIENCE = 300 * SECOND
 """How long a peer that was stopped is given more time."""
 
@@ -36,16 +38,19 @@ class _Link:
 class Suspicion:
     """How long each watched peer may be silent, and who has been silent for longer."""
 
-    __slots__ = ("_least", "_links")
+    __slots__ = ("_excuses", "_least", "_links")
 
     def __init__(self, least: int) -> None:
         self._least = least
         self._links: dict[ProcessId, _Link] = {}
+        self._excuses: dict[ProcessId, tuple[int, int]] = {}
+        """For how long each was stopped, and until when that counts: also of those who are not watched now."""
 
     def watch(self, peer: ProcessId, now: int) -> None:
         """Expect to hear a peer from now on."""
         if peer not in self._links:
-            self._links[peer] = _Link(now)
+            self._links[peer] = link = _Link(now)
+            link.pause, link.lenient_until = self._excuses.get(peer, (0, 0))
 
     def keep(self, peers: Collection[ProcessId]) -> None:
         """Expect nothing of anybody else any more."""
@@ -64,10 +69,16 @@ class Suspicion:
 
     def excuse(self, peer: ProcessId, pause: int, now: int) -> None:
         """A peer says that it was stopped for so long."""
+        if pause <= self._least // 2:
+            return
+        known, until = self._excuses.pop(peer, (0, 0))
+        excuse = max(pause, known if now < until else 0), now + LENIENCE
+        self._excuses[peer] = excuse
+        while len(self._excuses) > REMEMBERED:
+            del self._excuses[next(iter(self._excuses))]
         link = self._links.get(peer)
-        if link is not None and pause > self._least // 2:
-            link.pause = max(pause, link.pause if now < link.lenient_until else 0)
-            link.lenient_until = now + LENIENCE
+        if link is not None:
+            link.pause, link.lenient_until = excuse
 
     def forgive(self, gap: int) -> None:
         """This process itself was stopped: it could not hear anybody meanwhile."""

@@ -38,7 +38,7 @@ from unisono.simulation.hierarchy import HierarchyObserver
 from unisono.simulation.machine import ChannelEffect, Machine
 from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
-from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario
+from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario, Workload
 from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.streams import stream
 from unisono.simulation.troubles import Troubles
@@ -90,11 +90,17 @@ class World:
             )
             for index, workload in enumerate(scenario.workloads)
             for machine in self.machines
-            if (workload.senders == "all" or machine.index in workload.senders)
+            if self._takes_part(workload, machine)
         ]
 
         settings = Settings(**scenario.options)
         self.hierarchy = HierarchyObserver(self, settings) if settings.control else None
+
+    def _takes_part(self, workload: Workload, machine: Machine) -> bool:
+        """Whether a member sends in a workload; `all` are all who may send."""
+        if workload.senders == "all":
+            return self._settings(machine).role == "sender"
+        return machine.index in workload.senders
 
     def _machine(self, index: int) -> Machine:
         clock_offset = stream(self.seed, f"wall/{index}").randint(-5 * MILLISECOND, 5 * MILLISECOND)

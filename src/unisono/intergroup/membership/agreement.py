@@ -52,6 +52,13 @@ class Agreement:
         self.accused.clear()
         self.gone.clear()
 
+    def invite(self, stranger: ProcessId) -> None:
+        """Consider a process that is in another view. That it once left this one out is past."""
+        self.procs.add(stranger)
+        opinion = self.opinions.get(stranger)
+        if opinion is not None and self._process in opinion.failed:
+            del self.opinions[stranger]
+
     def accusers(self, suspect: ProcessId) -> set[ProcessId]:
         """Who does not hear a process. Whoever accuses this one, which lives, is no witness against others."""
         others = {

@@ -37,6 +37,10 @@ class StreamGround:
             self._cuts[receiver] = message
 
     def follows(self, source: ProcessId) -> bool:
+        stream = self._following.streams.get(source)
+        presented = self._following.ordered is not None and stream is not None and stream.in_view
+        if presented and not self._context.shares_view(source):
+            return False  # the application has yet to see it go
         return self._following.follows(source)
 
     def receivers_silent(self, step: Step, view: AgreedView) -> bool:
@@ -45,13 +49,13 @@ class StreamGround:
             for receiver in self._speaking.audience.followers
         )
 
-    def halt(self, step: Step, view: AgreedView) -> Standpoint:
+    def halt(self, step: Step, view: AgreedView, alone: bool = False) -> Standpoint:
         self._context.held_back = True
         self._sending.rewind()
         if self._following.ordered is not None:
             self._following.ordered.halted = True
         held = {seat.process: self._held(seat, view) for seat in view.seats if seat.process != self._context.process}
-        for source, last in self._cut_infos(view.id):
+        for source, last in () if alone else self._cut_infos(view.id):
             if source in held:
                 held[source] = max(held[source], last)
         points = tuple(UpTo(source, last) for source, last in sorted(held.items()))

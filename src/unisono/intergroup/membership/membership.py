@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from unisono.engine import Address
 from unisono.events import LeftBehind, ViewReason
-from unisono.identity import ProcessId, ViewMark
+from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
 from unisono.intergroup.membership.ground import StreamGround
@@ -19,16 +19,20 @@ from unisono.reliable.step import Step
 from unisono.reliable.suspicion import Suspicion
 from unisono.wire.membership_messages import CutInfo, MembershipMessage, Opinion, ViewRequest
 
+LEAST_SILENCE = 3
+"""Nobody is suspected before it was silent for so many keep-alive intervals."""
 DISCOVERY = 2
-"""For so many keep-alive intervals a newcomer looks for others before it sends into a view of its own."""
+"""For so many keep-alive intervals a newcomer looks for others before it sends into a view of its own, and who was
+stopped before it sends into the view it was in."""
 
 
 class Membership:
     """One process in the membership of one group."""
 
     __slots__ = (
-        "_alone_until",
         "_asked_at",
+        "_awaits_in",
+        "_awaits_until",
         "_context",
         "_following",
         "_ground",
@@ -46,10 +50,12 @@ class Membership:
         self._sending = sending
         self._following = following
         self._ground = ground
-        self.suspicion = Suspicion(context.settings.suspicion)
+        settings = context.settings
+        self.suspicion = Suspicion(max(settings.suspicion, LEAST_SILENCE * settings.keep_alive))
         self.repair = MembershipRepair(context, ground, self.suspicion, attempt)
         self._receiver = ReceiverRepair(context, following)
-        self._alone_until: int | None = None
+        self._awaits_until: int | None = None
+        self._awaits_in: ViewId | None = None
         self._asked_at = 0
         self._marks: dict[ProcessId, ViewMark] = {}
         """The views in which members were heard that have gone ahead."""
@@ -68,14 +74,13 @@ class Membership:
             return
         if self._sends:
             self._begin_alone(step)
-            self._alone_until = step.now + DISCOVERY * self._context.settings.keep_alive
-            self._context.held_back = True
-            self._context.deadlines.set("discovery", self._alone_until)
+            self._await_others(step)
         else:
             self._receiver.begin(step)
 
     def leave(self, step: Step) -> None:
-        self._context.held_back = False
+        self._context.held_back = self._context.awaits = False
+        self._awaits_until = None
         self.repair.leave(step)
 
     def on_heard(self, step: Step, peer: ProcessId) -> None:
@@ -85,10 +90,24 @@ class Membership:
         if self._context.agreed is not None and not self._follows_views and not self._context.shares_view(peer):
             self.repair.on_stranger(step, peer)
 
-    def on_woken(self, pause: int) -> None:
-        """This process was stopped, and blames nobody for that time."""
+    def on_woken(self, step: Step, pause: int) -> None:
+        """This process was stopped, and blames nobody for that time.
+
+        The others may have gone on without it: what it sent before it knows would reach nobody (N20).
+        """
         self.suspicion.forgive(pause)
         self.repair.on_woken(pause)
+        view = self._context.agreed
+        if self._sends and view is not None and len(view.seats) > 1 and 2 * pause >= self._context.settings.suspicion:
+            self._await_others(step)
+
+    def _await_others(self, step: Step) -> None:
+        """Send nothing before the next view with others, or for long enough to see that none comes."""
+        assert self._context.agreed is not None
+        self._context.awaits = True
+        self._awaits_in = self._context.agreed.id
+        self._awaits_until = step.now + DISCOVERY * self._context.settings.keep_alive
+        self._context.deadlines.set("discovery", self._awaits_until)
 
     def on_mark(self, step: Step, source: ProcessId, address: Address, mark: ViewMark) -> None:
         """A sender says which view it is in: perhaps one that follows this process's own."""
@@ -140,12 +159,13 @@ class Membership:
             self.repair.on_progress(step)
         if self._follows_views:
             self._receiver.on_progress(step)
-        if self._alone_until is not None:
+        if self._awaits_until is not None:
             view = self._context.agreed
-            if step.now >= self._alone_until or (view is not None and len(view.seats) > 1):
-                self._alone_until = None
+            met = view is not None and view.id != self._awaits_in and len(view.seats) > 1
+            if met or step.now >= self._awaits_until:
+                self._awaits_until = None
                 self._context.deadlines.clear("discovery")
-                self._context.held_back = self.repair.halted
+                self._context.awaits = False
         if self._sends and self._context.agreed is not None:
             due = self.suspicion.next_due(step.now)
             if due is not None:

@@ -15,6 +15,7 @@ so that the view it was ready for, should it stand elsewhere (E11), is not its o
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
@@ -82,8 +83,11 @@ class Ground(Protocol):
         """Whether some receiver has not said yet what it holds of a view."""
         ...
 
-    def halt(self, step: Step, view: AgreedView) -> Standpoint:
-        """Stop sending and delivering; from here on keep what comes of everybody."""
+    def halt(self, step: Step, view: AgreedView, alone: bool = False) -> Standpoint:
+        """Stop sending and delivering; from here on keep what comes of everybody.
+
+        What is held counts what receivers have and can still give, unless this process goes on alone.
+        """
         ...
 
     def resume(self, step: Step) -> None:
@@ -208,10 +212,11 @@ class MembershipRepair:
         assert self.view is not None
         step.mark("stepped-out")
         self._rollback(step)
-        sent, number, held = self._ground.halt(step, self.view)
+        sent, number, held = self._ground.halt(step, self.view, alone=True)
         process, view = self._context.process, self.view.id
         cut = tuple(sorted((*held, UpTo(process, sent))))
         self.attempt += 1
+        self._record_cut(step, cut, f"{self.attempt:016x}")
         start = self._context.clock.tick(step.now, step.wall)
         seat = Seat(process, self.attempt, sent + 1, number)
         origin = Origin(view, (process,), cut)
@@ -279,7 +284,7 @@ class MembershipRepair:
         self._strangers[peer] = step.now
         if self.phase is Phase.CONSENSUS:
             if peer not in self._agreement.procs and not self._reluctance.refuses(peer, step.now):
-                self._agreement.procs.add(peer)
+                self._agreement.invite(peer)
                 self._suspicion.watch(peer, step.now)
                 self._reconsider(step)
         elif self.phase is Phase.SETTLED:
@@ -375,6 +380,9 @@ class MembershipRepair:
                 self.tell_view(step, self._addresses[source], opinion.view)
             return
         self._suspicion.excuse(source, opinion.paused, step.now)
+        if self.phase is Phase.COMMIT and self._proposal is not None and opinion.view == self._next_id(self._infos):
+            self._context.tell(step, self._addresses[source], Ready(self._proposal.number))
+            return  # the view stands there already, and will be told
         seat = self.view.seat(source)
         news = known is None or opinion.attempt > known.attempt
         self._agreement.opinions[source] = opinion
@@ -507,11 +515,7 @@ class MembershipRepair:
         self._become(step, Phase.RECOVERY_INFO)
         sent, number, held = self._ground.halt(step, self.view)
         held = tuple(UpTo(source, min(last, self._caps.get(source, last))) for source, last in held)
-        word = f"{self._proposal.number:016x}"
-        for source, last in sorted((*held, UpTo(context.process, sent))):
-            seat = self.view.seat(source)
-            assert seat is not None, "a process holds messages of its view"
-            step.record(repair_row("CUT", source, seat.sequence, last, word))
+        self._record_cut(step, sorted((*held, UpTo(context.process, sent))), f"{self._proposal.number:016x}")
         timestamp = context.clock.tick(step.now, step.wall)
         primary, attempted = self.primary.last, self.primary.attempted
         self._infos[context.process] = RecoveryInfo(
@@ -519,6 +523,13 @@ class MembershipRepair:
         )
         self._say(step)
         self._check_infos(step)
+
+    def _record_cut(self, step: Step, cut: Iterable[UpTo], word: str) -> None:
+        assert self.view is not None
+        for source, last in cut:
+            seat = self.view.seat(source)
+            assert seat is not None, "a process holds messages of its view"
+            step.record(repair_row("CUT", source, seat.sequence, last, word))
 
     def _on_info(self, step: Step, source: ProcessId, info: RecoveryInfo) -> None:
         known, proposal = self._infos.get(source), self._proposal
@@ -574,10 +585,12 @@ class MembershipRepair:
             self._moved = step.now
         self._schedule(step)
 
-    def _next_id(self, infos: dict[ProcessId, RecoveryInfo]) -> ViewId:
+    def _next_id(self, infos: Mapping[ProcessId, RecoveryInfo]) -> ViewId:
+        """The identifier of the proposed view, once all its members have said what they bring."""
         assert self._proposal is not None
         leader, attempt = self._proposal.members[0]
-        return ViewId(views.start_time(infos), leader, attempt)
+        members = {process: infos[process] for process in self._proposal.processes}
+        return ViewId(views.start_time(members), leader, attempt)
 
     # Commit
 
@@ -661,10 +674,12 @@ class MembershipRepair:
         self._proposal = None
         self._agreement.begin(members)
         self._forget_repair(failed)
-        self._paused = 0
+        if len(members) > 1:  # alone, nobody has heard of it yet
+            self._paused = 0
         self._suspicion.keep(members)
         for process in failed:
-            self._reluctance.on_failed(process, step.now)
+            if (process, (process,)) not in message.suspects:  # who left may come back at once
+                self._reluctance.on_failed(process, step.now)
         for process in members:
             if process != context.process:
                 self._suspicion.watch(process, step.now)
@@ -676,8 +691,9 @@ class MembershipRepair:
         """What was said for this repair is not taken for the next one; what strangers said meanwhile is."""
         assert self.view is not None
         opinions = self._agreement.opinions
+        for process in failed:  # what it still wants, it says again
+            opinions.pop(process, None)
         past = {seat.process: seat.attempt for seat in self.view.seats}
-        past |= {process: opinions[process].attempt for process in failed if process in opinions}
         for process, attempt in past.items():
             self._heard_up_to.pop(process, None)
             self._heard_up_to[process] = attempt
@@ -813,7 +829,7 @@ class MembershipRepair:
             return
         step.mark("merge-begun")
         self._start(step)
-        self._agreement.procs |= willing
         for stranger in sorted(willing):
+            self._agreement.invite(stranger)
             self._suspicion.watch(stranger, step.now)
         self._reconsider(step)
