@@ -132,7 +132,7 @@ class Bench:
 
 
 def _accuses(row: AnyRow, name: str) -> bool:
-    return isinstance(row, MembershipRow) and row.kind == "SUSPECT" and row.peer == name
+    return isinstance(row, MembershipRow) and row.kind == "SUSPECT" and row.reason == "accused" and row.peer == name
 
 
 def _first(rows: list[AnyRow], meant: Any) -> int | None:

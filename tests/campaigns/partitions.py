@@ -31,30 +31,37 @@ def campaign(name: str, runs: int, folder: Path) -> list[str]:
     for number in range(1, runs + 1):
         began = monotonic()
         trace = folder / f"{name}-{number}"
-        with Switch(5) as switch:
-            happened = part_and_meet(switch, SHAPES[name], f"{name}-{os.getpid()}-{number}", trace)
-        seconds = happened.merge_seconds
-        taken.append(seconds)
-        complaints = [str(violation) for violation in happened.violations]
-        if len({view.view for view in happened.merged().values()}) != 1:
-            complaints.append("not one merged view")
-        if seconds > GOAL_SECONDS:
-            complaints.append(f"merged after {seconds:.2f} s")
+        complaints: list[str] = []
+        words = "never merged"
+        try:
+            with Switch(5) as switch:
+                happened = part_and_meet(switch, SHAPES[name], f"{name}-{os.getpid()}-{number}", trace)
+        except AssertionError as error:
+            complaints.append(str(error).partition("\n")[0])
+        else:
+            taken.append(happened.merge_seconds)
+            words = f"merged {taken[-1] * 1000:.0f} ms after the healing"
+            complaints += [str(violation) for violation in happened.violations]
+            if len({view.view for view in happened.merged().values()}) != 1:
+                complaints.append("not one merged view")
+            if taken[-1] > GOAL_SECONDS:
+                complaints.append(f"merged after {taken[-1]:.2f} s")
         if complaints:
             wrong += [f"{trace}: {complaint}" for complaint in complaints]
         else:
-            rmtree(trace)
+            rmtree(trace)  # only what went wrong is kept
         verdict = "as demanded" if not complaints else "; ".join(complaints[:3])
         print(
-            f"{name} {number} of {runs}: merged {seconds * 1000:.0f} ms after the healing, {verdict}"
+            f"{name} {number} of {runs}: {words}, {verdict}"
             f" (run of {monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f})",
             flush=True,
         )
-    print(
-        f"{name}: from healing to the last member's merged view, ms: median {statistics.median(taken) * 1000:.0f},"
-        f" least {min(taken) * 1000:.0f}, most {max(taken) * 1000:.0f}",
-        flush=True,
-    )
+    if taken:
+        print(
+            f"{name}: from healing to the last member's merged view, ms: median {statistics.median(taken) * 1000:.0f},"
+            f" least {min(taken) * 1000:.0f}, most {max(taken) * 1000:.0f}",
+            flush=True,
+        )
     return wrong
 
 
