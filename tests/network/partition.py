@@ -53,13 +53,13 @@ class Partition(Struct):
         return (max(view.at for view in self.merged().values()) - self.healed_at) / 1e9
 
 
-def part_and_meet(switch: Switch, islands: Islands, realm: str, trace: Path) -> Partition:
+def part_and_meet(switch: Switch, islands: Islands, realm: str, trace: Path, **settings: str) -> Partition:
     """Let all send, split them, wait until every island goes on by itself, put them together, wait until they do."""
     hosts = sorted(host for island in islands for host in island)
     names = [f"p{host}" for host in hosts]
     truth = _Truth(trace.name)
     with ExitStack() as stack:
-        talkers = [stack.enter_context(closing(_member(switch, host, realm, trace))) for host in hosts]
+        talkers = [stack.enter_context(closing(_member(switch, host, realm, trace, settings))) for host in hosts]
         for talker in talkers:
             talker.wait_line("view " + " ".join(names))
         for talker in talkers:
@@ -94,7 +94,7 @@ def _is_whole_again(names: Sequence[str], before: int, lines: list[str]) -> bool
     return lines.count("view " + " ".join(names)) > before
 
 
-def _member(switch: Switch, host: int, realm: str, trace: Path) -> Talker:
+def _member(switch: Switch, host: int, realm: str, trace: Path, settings: dict[str, str]) -> Talker:
     options = {
         "group": "g",
         "name": f"p{host}",
@@ -103,6 +103,7 @@ def _member(switch: Switch, host: int, realm: str, trace: Path) -> Talker:
         "storage": "memory",
         "trace": str(trace),
         "service": "timestamp",
+        **settings,
     }
     return Talker(f"p{host}", ["-m", "tests.network.member", json.dumps(options)], before=switch.command(host))
 

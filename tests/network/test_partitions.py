@@ -16,11 +16,16 @@ pytestmark = pytest.mark.skipif(not namespaces_work(), reason="network namespace
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "islands", [pytest.param([[0, 1, 2], [3, 4]], id="3-2"), pytest.param([[0], [1], [2], [3], [4]], id="5-way")]
+    ("islands", "settings"),
+    [
+        pytest.param([[0, 1, 2], [3, 4]], {}, id="3-2"),
+        pytest.param([[0], [1], [2], [3], [4]], {}, id="5-way"),
+        pytest.param([[0, 1, 2], [3, 4]], {"patience": "500ms", "source_timeout": "1s"}, id="given-up"),
+    ],
 )
-def test_islands_go_on_and_merge(tmp_path: Path, realm: str, islands: Islands) -> None:
+def test_islands_go_on_and_merge(tmp_path: Path, realm: str, islands: Islands, settings: dict[str, str]) -> None:
     with Switch(5) as switch:
-        happened = part_and_meet(switch, islands, realm, tmp_path / "run")
+        happened = part_and_meet(switch, islands, realm, tmp_path / "run", **settings)
     assert happened.violations == []
     assert len({view.view for view in happened.merged().values()}) == 1
     for island in islands:
