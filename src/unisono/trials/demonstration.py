@@ -136,8 +136,7 @@ class _Demonstration:
     def _load(self, member: MemberProcess, start: int) -> None:
         rate = None if _WORKLOAD.rate == "max" else _WORKLOAD.rate
         stop = self._began + SCENARIO.duration
-        load = Load(_WORKLOAD.group, rate, _WORKLOAD.size, self._began + start, stop)
-        member.command("load", data=msgspec.json.encode(load))
+        member.load([Load(_WORKLOAD.group, rate, _WORKLOAD.size, self._began + start, stop)])
 
     def _part(self, sides: tuple[tuple[int, ...], ...]) -> None:
         """Let nobody hear those who are on another side; without sides everybody hears everybody."""

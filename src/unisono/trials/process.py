@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from unisono.errors import UnisonoError
-from unisono.trials.member import Charge, Command
+from unisono.trials.member import Charge, Command, Load
 
 READY_SECONDS = 30.0
 END_SECONDS = 30.0
@@ -89,6 +89,12 @@ class MemberProcess:
     def command(self, do: str, group: str | None = None, data: bytes = b"") -> None:
         if self.alive:
             self._write(msgspec.json.encode(Command(do, group, data)))
+
+    def load(self, loads: list[Load]) -> None:
+        """Give it its workloads, in this life and in later ones."""
+        self._charge.loads = loads
+        for load in loads:
+            self.command("load", data=msgspec.json.encode(load))
 
     # What faults do to a machine, done to a process.
 
