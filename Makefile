@@ -82,6 +82,7 @@ bench-compare: $(STAMP) ## Measure the working tree against a commit, in turns: 
 docs: $(STAMP) ## Write docs/settings.md from the table of settings, and draw the pictures
 	$(BIN)/python docs/generate_settings.py
 	$(BIN)/python docs/draw_timeline.py > /dev/null
+	$(BIN)/python docs/draw_views.py
 
 # The direct requirements: this package's own and those of every extra.
 DIRECT = import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \

@@ -31,6 +31,7 @@ from unisono.events import (
 )
 from unisono.group import Group, GroupEvent, join
 from unisono.identity import MessageId, ProcessId, StartPoint, ViewId
+from unisono.reconciliation import Reconciliation
 from unisono.runtime.process import Process
 from unisono.settings import Service, Settings
 
@@ -56,6 +57,7 @@ __all__ = [
     "NotMember",
     "Process",
     "ProcessId",
+    "Reconciliation",
     "ScenarioError",
     "SendAccepted",
     "SendRefused",

@@ -114,7 +114,8 @@ class Group:
         """Receive by another service from now on, and stay in the group.
 
         When this returns, all that comes is of the new service; what the old one delivered and was not taken yet is
-        taken first. Between `source` and `timestamp` no message is lost or repeated.
+        taken first. From `timestamp` to `source` no message is lost or repeated; into `timestamp` none is repeated, and
+        those of other senders begin with the view that has them.
         """
         outbox = self._open_outbox()
         chosen = sources if isinstance(sources, str) else list(sources)

@@ -30,7 +30,7 @@
                                    `count=` times
     unanswered [a]                 the sends that nothing has been said about yet
     order [a b]                    what they delivered since they were last asked, in one line for those who agree
-    views [a]                      by whom its views are called since it was last asked, and that they are called in order
+    views [a]                      by whom its views since it was last asked are called, and whether in order
     starts a                       where each source starts in the last view of a
     marks [a], notes [a]           the hard situations reached, and the reasons counted, since they were last asked for
 

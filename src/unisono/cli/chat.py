@@ -40,8 +40,9 @@ _WHY = {
     ViewReason.HEARD: "is here",
     ViewReason.SERVICE: "is here",
     ViewReason.AGREED: "is not among the senders any more",
-    ViewReason.SUSPECTED: "fell silent",
-    ViewReason.MERGED: "is here",
+    ViewReason.SUSPECTED: "is not heard any more",
+    ViewReason.MERGED: "is back",
+    ViewReason.INCOMPLETE: "sent what did not come",
 }
 
 
@@ -68,7 +69,7 @@ def chat(
     \b
     Services:
       source            every line of each, in its order (what is lost is repaired)
-      timestamp         every line, in one order for all who choose this
+      timestamp         every line, in one order and the same views for all who choose this
       source-latest     lines of each in its order; a lost one stays away
       timestamp-latest  lines in one order; one that comes too late stays away
       framed            lines as they come; told what is lost, and asks for it
@@ -153,9 +154,9 @@ def _lines(event: GroupEvent, who: str) -> list[str]:
     if isinstance(event, View):
         return [f"* {process.name} {_WHY[reason]}" for process, reason in event.reasons if process.name != who]
     if isinstance(event, Excluded):
-        return ["* the others went on without this process; it comes back"]
+        return ["* the others went on without you; you come back by yourself"]
     if isinstance(event, DroppedOut):
-        return [f"* this process starts anew: {event.reason}"]
+        return [f"* some lines may be missing here: {event.reason}"]
     if isinstance(event, LeftBehind):
         return [f"* messages of {event.source.name} were lost here"]
     if isinstance(event, Gap):

@@ -35,16 +35,16 @@ LEAD = SECOND
 """From the moment when all processes run to the first message: by then those who are there have met."""
 
 _WORKLOAD = Workload(group=DEFAULT_GROUP, rate=50.0, size=(20, 2000))
-_LATE, _LATE_AT = 4, 2 * SECOND
-_KILLED, _KILLED_AT = 3, 4 * SECOND
-_SIDES, _PARTED_AT, _PARTED_FOR = ((0, 1, 3), (2, 4)), 7 * SECOND, 3 * SECOND
+_LATE, _LATE_AT = 4, 3 * SECOND // 2
+_KILLED, _KILLED_AT = 3, 3 * SECOND
+_SIDES, _PARTED_AT, _PARTED_FOR = ((0, 1, 3), (2, 4)), 5 * SECOND, 5 * SECOND // 2
 
 SCENARIO = Scenario(
     name="demo",
     says="Five processes send; the fifth joins late, the fourth is killed, the others part and meet again.",
     seed=0,
     members=5,
-    duration=13 * SECOND,
+    duration=10 * SECOND,
     settle=8 * SECOND,
     options={"service": "timestamp", "patience": 2 * SECOND, "source_timeout": 2 * SECOND},
     workloads=(_WORKLOAD,),

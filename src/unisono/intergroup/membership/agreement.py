@@ -74,9 +74,10 @@ class Agreement:
         newest = {process.name: process for process in sorted(self.procs)}
         out = {process for process in others if process in self.gone or newest[process.name] != process}
         out |= {process for process in others if process in self.opinions and self.opinions[process].out}
+        observing = self.procs - self.accused - out
         for suspect in others - out:
-            observers = self.procs - self.accused - {suspect}
-            enough = min(len(observers), max(2, len(observers) // 2 + 1))
+            observers = len(observing - {suspect})
+            enough = min(observers, max(2, observers // 2 + 1))
             if len(self.accusers(suspect)) >= enough:
                 out.add(suspect)
         return out | self._at_odds(out) if arbitrate else out

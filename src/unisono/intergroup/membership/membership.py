@@ -17,6 +17,7 @@ from unisono.intergroup.membership.repair import MembershipRepair, Phase
 from unisono.intergroup.sending import Sending
 from unisono.reliable.step import Step
 from unisono.reliable.suspicion import Suspicion
+from unisono.wire.control_messages import Gathered
 from unisono.wire.membership_messages import CutInfo, MembershipMessage, Opinion, ViewRequest
 
 LEAST_SILENCE = 3
@@ -133,13 +134,18 @@ class Membership:
             if message.target == self._context.process:
                 self.repair.tell_view(step, address, message.known)
         elif isinstance(message, CutInfo):
-            self._ground.on_cut_info(source, message)
+            self._ground.cuts.on_cut_info(source, message)
         elif self._follows_views:
             self._receiver.on_message(step, source, address, message)
         elif self._sends:
             if isinstance(message, Opinion):
                 self._be_drawn_in(step, message)
             self.repair.on_message(step, source, address, message)
+
+    def on_gathered(self, step: Step, message: Gathered) -> None:
+        """A coordinator says what receivers hold of the view."""
+        if self._context.agreed is not None and self._sends:
+            self._ground.cuts.on_gathered(message, self._context.agreed, step.now)
 
     def on_time(self, step: Step, name: str) -> None:
         """One of this part's deadlines: `membership`, `suspicion` or `discovery`."""

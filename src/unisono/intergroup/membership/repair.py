@@ -79,6 +79,10 @@ class Ground(Protocol):
         """Whether everything that a source sends from now on will be here."""
         ...
 
+    def may_merge(self, stranger: ProcessId) -> bool:
+        """Whether a sender in another view is followed, and follows this process or is about to be drawn in."""
+        ...
+
     def receivers_silent(self, step: Step, view: AgreedView) -> bool:
         """Whether some receiver has not said yet what it holds of a view."""
         ...
@@ -183,7 +187,7 @@ class MembershipRepair:
         self._out = False
         self._paused = 0
         self._since = 0
-        """When this phase began, or when consensus last had news."""
+        """When this phase began, or when anybody in the consensus last saw something new."""
         self._moved = 0
         """When the current statements were last said."""
         self._intervals = 0
@@ -279,7 +283,7 @@ class MembershipRepair:
 
         While a view is being installed it waits, so that every repair comes to its end.
         """
-        if self._out or not self._ground.follows(peer):
+        if self._out or not self._ground.may_merge(peer):
             return
         self._strangers[peer] = step.now
         if self.phase is Phase.CONSENSUS:
@@ -327,7 +331,11 @@ class MembershipRepair:
 
     def on_progress(self, step: Step) -> None:
         """Something came: perhaps what was missing, or what a stranger must be followed for."""
-        if self.phase is Phase.RECOVERY:
+        if self._proposal is not None and not self._follows_all(self._proposal):
+            step.mark("member-lost-in-repair")
+            self._rollback(step)
+            self._reconsider(step)
+        elif self.phase is Phase.RECOVERY:
             self._check_recovered(step)
         elif self.phase is Phase.CUT_INFO:
             self._check_cut_info(step)
@@ -396,7 +404,9 @@ class MembershipRepair:
             else:
                 return
         self._start(step)
-        self._take_in(step, source, opinion, news)
+        if _sees_anew(known, opinion):
+            self._since = step.now
+        self._take_in(step, source, opinion)
         self._reconsider(step)
 
     def _is_drawn_in(self, step: Step, source: ProcessId, opinion: Opinion) -> bool:
@@ -407,10 +417,8 @@ class MembershipRepair:
         wanted = self._context.process in opinion.procs and self._context.process not in opinion.failed
         return wanted and self._ground.follows(source)
 
-    def _take_in(self, step: Step, source: ProcessId, opinion: Opinion, news: bool) -> None:
+    def _take_in(self, step: Step, source: ProcessId, opinion: Opinion) -> None:
         agreement = self._agreement
-        if news:
-            self._since = step.now
         wants_me = self._context.process not in opinion.failed and not opinion.out
         if source not in agreement.procs:
             if not (wants_me and self._ground.follows(source)):
@@ -466,7 +474,8 @@ class MembershipRepair:
         )
         if self._said is None or opinion != self._said:
             self.attempt += 1
-            self._since = step.now
+            if _sees_anew(self._said, opinion):
+                self._since = step.now
             self._said = replace(opinion, attempt=self.attempt)
             self._intervals = 0
             self._say(step)
@@ -477,9 +486,7 @@ class MembershipRepair:
         if self._said is None:
             return
         proposal = self._agreement.proposal(self.attempt, {*self._said.failed, *self._said.refused})
-        if proposal is None or not all(
-            self._ground.follows(process) for process in proposal.processes if process != self._context.process
-        ):
+        if proposal is None or not self._follows_all(proposal):
             return
         assert self.view is not None
         if proposal.processes == self.view.members == (self._context.process,):
@@ -489,6 +496,11 @@ class MembershipRepair:
         self._proposal = proposal
         self._become(step, Phase.CUT_INFO)
         self._check_cut_info(step)
+
+    def _follows_all(self, proposal: Proposal) -> bool:
+        """Whether nothing that the proposed members send from now on will be missed."""
+        itself = self._context.process
+        return all(self._ground.follows(process) for process in proposal.processes if process != itself)
 
     def _stay_alone(self, step: Step, proposal: Proposal) -> None:
         """Nobody came along: the view of this process alone stands as it is."""
@@ -503,8 +515,12 @@ class MembershipRepair:
     # Cut information and recovery
 
     def _check_cut_info(self, step: Step) -> None:
+        """Wait a little for what receivers hold; the leader does that for all."""
         assert self.view is not None
-        if step.now - self._since >= self._cut_wait or not self._ground.receivers_silent(step, self.view):
+        assert self._proposal is not None
+        leads = self._proposal.leader == self._context.process
+        waited = step.now - self._since >= self._cut_wait
+        if waited or not leads or not self._ground.receivers_silent(step, self.view):
             self._halt(step)
 
     def _halt(self, step: Step) -> None:
@@ -822,7 +838,7 @@ class MembershipRepair:
         willing = {
             stranger
             for stranger in self._strangers
-            if self._ground.follows(stranger) and not self._reluctance.refuses(stranger, step.now)
+            if self._ground.may_merge(stranger) and not self._reluctance.refuses(stranger, step.now)
         }
         if not willing:
             self._plan_merge(step)
@@ -833,3 +849,10 @@ class MembershipRepair:
             self._agreement.invite(stranger)
             self._suspicion.watch(stranger, step.now)
         self._reconsider(step)
+
+
+def _sees_anew(before: Opinion | None, opinion: Opinion) -> bool:
+    """Whether somebody sees what it did not see before, and does not merely judge it otherwise."""
+    if before is None:
+        return True
+    return (before.procs, before.accused, before.out) != (opinion.procs, opinion.accused, opinion.out)
