@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy explore bench bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign hierarchy explore partitions bench bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -47,7 +47,7 @@ test: lint ## Lint, then every test: what CI runs
 	else \
 		$(BIN)/pytest -n 2 --dist loadgroup --ignore tests/network && $(NAMESPACE) $(BIN)/pytest -n 2 tests/network; fi
 
-demo: $(STAMP) ## Run five real processes, kill one, let one join late; audit the trace with Spark and draw the page
+demo: $(STAMP) ## Run five real processes: one joins late, one is killed, the rest part and meet; audit with Spark, draw the page
 	$(BIN)/unisono demo --out runs/demo
 
 SEEDS ?= 0:240
@@ -67,8 +67,14 @@ hierarchy: $(STAMP) ## Hold the control hierarchy of 20, 200 and 1,000 sites to 
 explore: $(STAMP) ## Try every order of what can happen in one repair of three members, within bounds; some minutes
 	$(BIN)/python -m tests.exploration
 
-bench: $(STAMP) ## Measure throughput and latency of four members on this machine, and the engine alone
+RUNS ?= 50
+
+partitions: $(STAMP) ## Split five real processes in namespaces, 50 times by 3 and 2 and 50 times into five, and time the merges
+	$(BIN)/python -m tests.campaigns.partitions --runs $(RUNS)
+
+bench: $(STAMP) ## Measure throughput and latency of four members on this machine, view changes of eight and five, the engine alone
 	$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/membership.py
 	$(BIN)/python benchmarks/engine_path.py
 
 BASE ?= HEAD

@@ -1,7 +1,7 @@
 """A member in a process of its own, driven by lines: says what it receives, does what it is told.
 
-Commands: `send TEXT`, `burst COUNT`, `flood` (until killed), `quit`. Lines: `view NAMES`, `gone NAME REASON`,
-`got SOURCE TEXT`, `done`.
+Commands: `send TEXT`, `burst COUNT`, `flood` (until killed), `load RATE` (messages a second, until `halt`), `quit`.
+Lines: `view NAMES`, `gone NAME REASON`, `excluded`, `dropped REASON`, `got SOURCE TEXT`, `done`.
 """
 
 from __future__ import annotations
@@ -31,6 +31,21 @@ async def receive(group: unisono.Group) -> None:
                 if process not in event.members:
                     say("gone", process.name, str(reason))
             say("view", *sorted(process.name for process in event.members))
+        elif isinstance(event, unisono.Excluded):
+            say("excluded")
+        elif isinstance(event, unisono.DroppedOut):
+            say("dropped", event.reason)
+
+
+async def load(group: unisono.Group, rate: float) -> None:
+    """Send by the clock; what is due while sending waits goes out when it may."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    number = 0
+    while True:
+        await asyncio.sleep(began + number / rate - loop.time())
+        await group.send(f"load {number}".encode())
+        number += 1
 
 
 async def obey(group: unisono.Group) -> None:
@@ -47,6 +62,7 @@ async def obey(group: unisono.Group) -> None:
             loop.call_soon_threadsafe(commands.put_nowait, "quit")
 
     threading.Thread(target=read, daemon=True).start()
+    loading: asyncio.Task[None] | None = None
     while (command := await commands.get()) != "quit":
         word, _, rest = command.partition(" ")
         if word == "send":
@@ -58,6 +74,11 @@ async def obey(group: unisono.Group) -> None:
             while True:
                 await group.send(f"message {number}".encode())
                 number += 1
+        elif word == "load":
+            loading = asyncio.create_task(load(group, float(rest)))
+        elif word == "halt" and loading is not None:
+            loading.cancel()
+            await asyncio.wait([loading])
         say("done")
 
 

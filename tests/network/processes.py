@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -97,6 +98,27 @@ def members(names: Sequence[str], **options: Any) -> Iterator[list[Talker]]:
     finally:
         for talker in talkers:
             talker.close()
+
+
+def everybody_hears_everybody(talkers: Sequence[Talker], more: int = 40) -> None:
+    """Wait until each has so many more messages of each than now: nobody waits for somebody else."""
+    wanted = [{one.name: len(talker.got(one.name)) + more for one in talkers} for talker in talkers]
+    for talker, counts in zip(talkers, wanted, strict=True):
+        for name, count in counts.items():
+            talker.wait(partial(_has_heard, name, count), f"{count} of {name}")
+
+
+def _has_heard(source: str, count: int, lines: list[str]) -> bool:
+    return sum(line.startswith(f"got {source} ") for line in lines) >= count
+
+
+def finish_load(talkers: Sequence[Talker]) -> None:
+    """Let members that send by `load` stop that, and end by themselves."""
+    for talker in talkers:
+        talker.tell("halt")
+    for talker in talkers:
+        talker.wait(lambda lines: lines.count("done") == 2, "that it halted")
+    assert [talker.finish() for talker in talkers] == [0] * len(talkers)
 
 
 def until(condition: Callable[[], bool], what: str) -> None:

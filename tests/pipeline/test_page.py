@@ -94,6 +94,38 @@ def test_a_page_has_a_verdict_for_each_property_and_a_lane_for_each_life(rows: l
     assert re.search(r"ranges were repaired, \d+\.\d\d times each", page)
 
 
+def test_a_page_shows_agreed_views_and_where_they_merged() -> None:
+    scenario = Scenario(
+        name="parted",
+        seed=5,
+        members=4,
+        duration=8 * SECOND,
+        settle=4 * SECOND,
+        options={"service": "timestamp"},
+        network=Network(latency=MILLISECOND),
+        workloads=(Workload(group="g", rate=10.0, size=100),),
+        faults=(
+            Fault(kind="partition", at=2 * SECOND, lasts=2 * SECOND, groups=((0, 1), (2, 3))),
+            Fault(kind="crash", at=6 * SECOND, members=(3,)),
+        ),
+    )
+    world = World(scenario, keep_rows=True)
+    world.run()
+    (group,) = story(world.rows).groups
+    members = [view.members for view in group.views]
+    everybody = ("p0", "p1", "p2", "p3")
+    sides = [members.index(("p0", "p1")), members.index(("p2", "p3"))]
+    assert members.index(everybody) < min(sides)
+    merged = [view for view in group.views if "merged" in view.why]
+    assert [(view.members, view.merged, view.installed) for view in merged] == [(everybody, 2, 4)]
+    assert (members[-1], group.views[-1].why) == (("p0", "p1", "p2"), "p3 suspected by p0, p1, p2")
+    page = page_of(world.rows)
+    assert page.count('class="mark merge"') == 4
+    assert page.count('class="mark crash"') == 1
+    assert page.count('<polyline class="install"') == sum(view.installed > 1 for view in group.views)
+    assert "p3 suspected by p0, p1, p2" in page
+
+
 def test_a_page_loads_nothing(rows: list[AnyRow]) -> None:
     page = page_of(rows)
     reader = Loads()

@@ -27,8 +27,8 @@ def demo(
 ) -> None:
     """Let five real processes on this machine exchange messages, audit them, and write a page.
 
-    One joins late and one is killed. Nothing leaves this machine. Exits with 0 when all properties held, with 1
-    when one did not, with 2 when it could not run.
+    One joins late, one is killed, the others part and meet again. Nothing leaves this machine. Exits with 0 when
+    all properties held, with 1 when one did not, with 2 when it could not run.
 
     \b
     Examples:
@@ -43,7 +43,8 @@ def demo(
         with Phases() as phases:
             facts = demonstrate(out, phases.show)
         if not as_json:
-            typer.echo(f"five processes sent {facts.sent} messages and delivered {facts.delivered}; one was killed")
+            typer.echo(f"five processes sent {facts.sent} messages and delivered {facts.delivered}")
+            typer.echo("one joined late, one was killed, the others parted and met again")
         if not sys.stderr.isatty():
             typer.echo("auditing the trace", err=True)
         with AuditProgress() as progress:

@@ -27,22 +27,38 @@ from unisono.units import SECOND
 
 PAGE = "page.html"
 SHOWN_VIOLATIONS = 5
+SHOWN_VIEWS = 100
 _TEMPLATE = "page.html.jinja"
 
 _HELD = {
     "D1": "Whatever was delivered had been sent, exactly like that.",
     "D2": "Nobody got a message twice.",
+    "D3": "Every message was delivered in the view in which it was sent.",
+    "D4": "Every message was delivered in one view, by all who got it.",
+    "D5": "Those who went on together had delivered the same before.",
+    "D6": "Every sender heard its own messages in time.",
     "D8": "Nobody who counts asked for what its source had released.",
+    "D9": "What a sender answered for when a view ended was delivered by those who went on with it.",
+    "M1": "Every sender was in the views that it installed.",
+    "M2": "Views were installed in the order of their identifiers.",
     "M3": "Everything was sent and delivered in the view that was installed.",
+    "M4": "A view was the same at all who installed it.",
+    "M5": "Every view was right about who came along from the one before.",
+    "M7": "Primary views, where they were asked for, followed one another without a break.",
+    "M9": "Receivers went through the views that senders installed.",
     "O1": "The messages of each source came in the order in which they were sent.",
     "O2": "Of a source in the view, no message was left out, and nothing came from anybody else.",
     "O3": "Whatever a message may depend on was sent and delivered before it.",
     "O4": "Nothing that a delivered message may depend on was left out.",
+    "O5": "Those who went on together had delivered in one order.",
     "O6": "Every process delivered in the one order of the keys.",
     "O7": "Within a view nothing of that order was left out.",
     "O8": "Timestamps were the same everywhere, and never went back.",
+    "L1": "Long after the last fault the view was that of all living senders, where the run lasted so long.",
     "L2": "Who lived to the end got what the living in its view sent, the last 2 s aside.",
+    "L3": "Who lived to the end heard all of its own messages, the last 2 s aside.",
     "L4": "What everybody had was released, the last 2 s aside.",
+    "L5": "What was sent in a view was delivered by its living members, the last 10 s aside.",
     "L6": "Under load there was never a halt of more than 10 s.",
     "L7": "No buffer grew above its cap.",
     "L8": "No loss was asked for, or repaired, more than 3 times on average.",
@@ -113,6 +129,7 @@ def render_page(rows: Sequence[AnyRow], report: RunReport, engine: str) -> str:
         percentiles=PERCENTILES,
         marks=[(name, count, ALL_MARKS.get(name, "")) for name, count in told.marks.items()],
         second=SECOND,
+        shown_views=SHOWN_VIEWS,
     )
 
 

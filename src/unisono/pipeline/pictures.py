@@ -28,6 +28,9 @@ _SHAPES = {
     "end": "M0,-8 L0,8",
     "left behind": "M-6,-5 L6,-5 L0,6 Z",
     "unavailable": "M0,-6 L6,0 L0,6 L-6,0 Z",
+    "merge": "M-6,-6 L0,0 L6,0 M-6,6 L0,0",
+    "excluded": "M-6,0 A6,6 0 1 0 6,0 A6,6 0 1 0 -6,0 M-4,-4 L4,4",
+    "dropped out": "M-6,-6 L6,-6 L6,6 L-6,6 Z",
 }
 
 Scale = Callable[[float], float]
@@ -53,6 +56,7 @@ def lanes(story: Story, group: GroupStory) -> str:
     middles = [top + _LANE_HEIGHT * index + _LANE_HEIGHT / 2 for index in range(len(group.lanes))]
     parts = [*_shades(story, group, middles, labels, x, height), *_seconds(story.duration, x, height, top - 6)]
     tints = _tints(group)
+    parts += _installations(group, middles, x)
     for lane, y in zip(group.lanes, middles, strict=True):
         name = lane.name if len(lane.name) <= _NAME_LETTERS else f"…{lane.name[1 - _NAME_LETTERS :]}"
         parts.append(
@@ -240,12 +244,25 @@ def _tints(group: GroupStory) -> dict[tuple[str, ...], int]:
     return {members: index % _TINTS for index, (members, _) in enumerate(lasted.most_common())}
 
 
+def _installations(group: GroupStory, middles: Sequence[float], x: Scale) -> Iterator[str]:
+    """A line for each agreed view, through the places where its members installed it."""
+    places: dict[str, list[str]] = {}
+    for lane, y in zip(group.lanes, middles, strict=True):
+        for bar in lane.bars:
+            if bar.agreed is not None:
+                places.setdefault(bar.agreed, []).append(f"{x(bar.begin):.1f},{y:.1f}")
+    for some in places.values():
+        if len(some) > 1:
+            yield f'<polyline class="install" points="{" ".join(some)}"/>'
+
+
 def _bars(lane: Lane, y: float, x: Scale, tints: dict[tuple[str, ...], int]) -> Iterator[str]:
     for bar in lane.bars:
         begin, width = x(bar.begin), max(1.0, x(bar.end) - x(bar.begin) - 1)
         tint = tints[tuple(sorted(bar.members))]
         words = " ".join(bar.members)
         title = f"{lane.name} from {bar.begin / SECOND:.2f} to {bar.end / SECOND:.2f} s: view of {words}"
+        title += f" ({bar.why})" if bar.why else ""
         yield (
             f'<rect class="view tint{tint}" x="{begin:.1f}" y="{y - _BAR_HEIGHT / 2:.1f}" width="{width:.1f}" '
             f'height="{_BAR_HEIGHT}" rx="3"><title>{escape(title)}</title></rect>'

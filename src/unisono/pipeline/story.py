@@ -12,6 +12,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from unisono.pipeline.view_story import ViewStory, is_agreed, is_merge, view_stories, why_words
 from unisono.properties.violation import moment
 from unisono.trace.schema import (
     AnyRow,
@@ -27,17 +28,19 @@ from unisono.trace.schema import (
 PERCENTILES = (50, 90, 99)
 _ROUND_STEPS = (1, 2, 5)
 
-MarkKind = Literal["start", "crash", "leave", "end", "left behind", "unavailable"]
+MarkKind = Literal["start", "crash", "leave", "end", "left behind", "unavailable", "merge", "excluded", "dropped out"]
 Life = tuple[str, int]
 """A process and its incarnation."""
 
 
 class Bar(Struct, frozen=True):
-    """One view, while it was the newest."""
+    """One view, while it was the newest; `agreed` is its identifier where its members agreed on it."""
 
     begin: int
     end: int
     members: tuple[str, ...]
+    agreed: str | None = None
+    why: str = ""
 
 
 class Mark(Struct, frozen=True):
@@ -101,6 +104,7 @@ class GroupStory(Struct, frozen=True):
     repaired: int
     lost: int
     repaired_ranges: int
+    views: list[ViewStory]
 
     def percentile(self, percent: int) -> int:
         """The latency of some message, exact: the nearest rank."""
@@ -201,6 +205,7 @@ def _group(name: str, rows: Sequence[AnyRow], when: Callable[[AnyRow], int], dur
         repaired=sum(row.kind == "RTX" for row in repairs),
         lost=_ranges(asked),
         repaired_ranges=_ranges([row for row in repairs if row.kind == "RTX"]),
+        views=view_stories(mine, when),
     )
 
 
@@ -239,13 +244,17 @@ def _lane(life: Life, rows: Sequence[AnyRow], when: Callable[[AnyRow], int]) -> 
 
     def close(at: int) -> None:
         if view is not None:
-            lane.bars.append(Bar(when(view), at, tuple(start.source for start in view.start)))
+            members = tuple(start.source for start in view.start)
+            agreed = view.view if is_agreed(view) else None
+            lane.bars.append(Bar(when(view), at, members, agreed, why_words([view])))
 
     for row in rows:
         lane.counts[row.kind] += row.kind != "MARK"
         if isinstance(row, ViewRow):
             close(when(row))
             view = row
+            if is_merge(row):
+                lane.marks.append(Mark(when(row), "merge", f"meets again: {why_words([row])}"))
         elif isinstance(row, MembershipRow):
             mark = _mark(row, when(row))
             if mark is not None:
@@ -268,6 +277,10 @@ def _mark(row: MembershipRow, at: int) -> Mark | None:
         return Mark(at, "end", "lives when the run ends")
     if row.kind == "LEFT_BEHIND":
         return Mark(at, "left behind", f"was left behind: messages of {row.peer} are lost here")
+    if row.kind == "EXCLUDED":
+        return Mark(at, "excluded", "learns that the others went on without it")
+    if row.kind == "SELF_FAIL":
+        return Mark(at, "dropped out", f"starts anew: {row.reason}")
     if row.kind == "UNAVAILABLE":
         return Mark(at, "unavailable", f"gets no answer from {row.peer}")
     return None

@@ -1,7 +1,8 @@
-"""Five real processes on the loopback of this machine: one joins late, one is killed, the rest keep what they promise.
+"""Five real processes on the loopback of this machine: one joins late, one is killed, the rest part and meet again.
 
 What happens is a scenario, so that the simulator can run the same; the members are processes of their own, in a realm
-of their own, and speak over multicast that does not leave the machine.
+of their own, and speak over multicast that does not leave the machine. While they are parted, those of each side throw
+away what comes from the other.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from unisono.runtime.interfaces import LOOPBACK
@@ -29,24 +31,28 @@ from unisono.trials.member import Charge, Load
 from unisono.trials.process import MemberProcess
 from unisono.units import SECOND
 
-LEAD = 2 * SECOND
-"""From the start of the processes to the first message: by then the first members have joined."""
+LEAD = SECOND
+"""From the moment when all processes run to the first message: by then those who are there have met."""
 
 _WORKLOAD = Workload(group=DEFAULT_GROUP, rate=50.0, size=(20, 2000))
-_KILLED, _KILLED_AT = 3, 6 * SECOND
-_LATE, _LATE_AT = 4, 3 * SECOND
+_LATE, _LATE_AT = 4, 3 * SECOND // 2
+_KILLED, _KILLED_AT = 3, 3 * SECOND
+_SIDES, _PARTED_AT, _PARTED_FOR = ((0, 1, 3), (2, 4)), 5 * SECOND, 5 * SECOND // 2
 
 SCENARIO = Scenario(
     name="demo",
-    says="Five processes send; the fifth joins late, the fourth is killed.",
+    says="Five processes send; the fifth joins late, the fourth is killed, the others part and meet again.",
     seed=0,
     members=5,
     duration=10 * SECOND,
-    settle=4 * SECOND,
+    settle=8 * SECOND,
     options={"service": "timestamp", "patience": 2 * SECOND, "source_timeout": 2 * SECOND},
     workloads=(_WORKLOAD,),
     member_plans=(MemberPlan(index=_LATE, joins=_LATE_AT),),
-    faults=(Fault(kind="crash", at=_KILLED_AT, members=(_KILLED,)),),
+    faults=(
+        Fault(kind="crash", at=_KILLED_AT, members=(_KILLED,)),
+        Fault(kind="partition", at=_PARTED_AT, lasts=_PARTED_FOR, groups=_SIDES),
+    ),
 )
 
 Progress = Callable[[float, str], None]
@@ -68,8 +74,8 @@ class _Demonstration:
         assert isinstance(SCENARIO.members, int), "the scenario leaves nothing to draw"
         self._folder = folder
         self._progress = progress
-        self._began = time.monotonic_ns() + LEAD
-        self._realm = f"demo-{os.getpid()}-{self._began}"
+        self._began = 0
+        self._realm = f"demo-{os.getpid()}-{time.monotonic_ns()}"
         self._recorder = Recorder(SCENARIO.name, "", host_mark())
         self._truths: list[AnyRow] = []
         self._kills: list[Kill] = []
@@ -77,8 +83,6 @@ class _Demonstration:
 
     def _member(self, index: int) -> MemberProcess:
         name = f"p{index}"
-        start = self._began + (_LATE_AT + SECOND if index == _LATE else 0)
-        rate = None if _WORKLOAD.rate == "max" else _WORKLOAD.rate
         charge = Charge(
             name=name,
             life=0,
@@ -89,9 +93,9 @@ class _Demonstration:
             seeds=[],
             trace=str(self._folder / "spool"),
             storage=str(self._folder / "disk" / name),
-            groups=[_WORKLOAD.group],
+            groups=[] if index == _LATE else [_WORKLOAD.group],
             settings=SCENARIO.options,
-            loads=[Load(_WORKLOAD.group, rate, _WORKLOAD.size, start, self._began + SCENARIO.duration)],
+            loads=[],
             transport="multicast",
         )
         return MemberProcess(index, charge, [], self._folder / f"{name}.log")
@@ -100,22 +104,45 @@ class _Demonstration:
         """All of it in real time, and then the trace."""
         late, killed = self.members[_LATE], self.members[_KILLED]
         self._progress(0.0, "starting processes")
-        await asyncio.gather(*(member.start() for member in self.members if member is not late))
-        await self._wait_until(0, "starting processes")
+        await asyncio.gather(*(member.start() for member in self.members))
+        self._began = time.monotonic_ns() + LEAD
+        for member in self.members:
+            if member is not late:
+                self._load(member, 0)
+        await self._wait_until(0, "the processes meet")
         self._note("load", "begin")
         await self._wait_until(_LATE_AT, f"{len(self.members) - 1} processes send to one another")
-        await late.start()
+        late.command("join", _WORKLOAD.group)
+        self._load(late, _LATE_AT + SECOND)
         await self._wait_until(_KILLED_AT, f"{late.name} has joined; {len(self.members)} processes send")
         killed.kill()
         self._kills.append((killed.name, time.monotonic_ns()))
         self._note("crash", "begin")
-        await self._wait_until(SCENARIO.duration, f"{killed.name} was killed; the others go on")
-        self._note("load", "end")
+        await self._wait_until(_PARTED_AT, f"{killed.name} was killed; the others go on")
+        small = [self.members[index].name for index in _SIDES[1]]
+        self._note("partition", "begin", small)
+        self._part(_SIDES)
+        await self._wait_until(_PARTED_AT + _PARTED_FOR, f"{' and '.join(small)} are cut off; both sides go on")
+        self._part(())
+        self._note("partition", "end", small)
         self._note("heal", "begin")
+        await self._wait_until(SCENARIO.duration, "the two sides meet again")
+        self._note("load", "end")
         await self._wait_until(SCENARIO.duration + SCENARIO.settle, "the last messages arrive")
         await asyncio.gather(*(member.end() for member in self.members))
         names = [member.name for member in self.members]
         return gather(self._folder / "spool", SCENARIO.name, names, self._kills, self._truths)
+
+    def _load(self, member: MemberProcess, start: int) -> None:
+        rate = None if _WORKLOAD.rate == "max" else _WORKLOAD.rate
+        stop = self._began + SCENARIO.duration
+        member.load([Load(_WORKLOAD.group, rate, _WORKLOAD.size, self._began + start, stop)])
+
+    def _part(self, sides: tuple[tuple[int, ...], ...]) -> None:
+        """Let nobody hear those who are on another side; without sides everybody hears everybody."""
+        for member in self.members:
+            behind = [self.members[index].address for side in sides if member.index not in side for index in side]
+            member.command("sever", data=msgspec.json.encode(behind))
 
     async def kill_all(self) -> None:
         living = [member for member in self.members if member.alive]
@@ -129,8 +156,8 @@ class _Demonstration:
             self._progress((LEAD + at - left) / whole, phase)
             await asyncio.sleep(min(left / SECOND, 0.25))
 
-    def _note(self, fault: str, edge: Literal["begin", "end"]) -> None:
-        row = FaultRow(kind="FAULT", fault=fault, edge=edge)
+    def _note(self, fault: str, edge: Literal["begin", "end"], members: Sequence[str] = ()) -> None:
+        row = FaultRow(kind="FAULT", fault=fault, edge=edge, members=list(members))
         self._truths.append(self._recorder.stamp(row, time.monotonic_ns(), None))
 
 

@@ -17,10 +17,10 @@ import msgspec
 from unisono.engine import ChangeService
 from unisono.errors import GroupError
 from unisono.group import Group, join
-from unisono.runtime.process import Process
 from unisono.runtime.transports import TransportName
 from unisono.settings import FIELDS, Service
 from unisono.simulation.application import payload
+from unisono.trials.severing import SeverableProcess
 from unisono.units import SECOND
 
 
@@ -53,7 +53,7 @@ class Charge(msgspec.Struct):
 
 
 class Command(msgspec.Struct):
-    """`join`, `leave`, `send`, `change` (the service), `stop`, `read` or `end`."""
+    """`join`, `leave`, `send`, `change` (the service), `load` and `sever` (in JSON), `stop`, `read` or `end`."""
 
     do: str
     group: str | None = None
@@ -66,13 +66,14 @@ class Member:
     def __init__(self, charge: Charge) -> None:
         self._charge = charge
         self._groups: dict[str, Group] = {}
+        self._loads = 0
         self._reading = asyncio.Event()
         self._reading.set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, commands: asyncio.StreamReader) -> None:
         charge = self._charge
-        process = Process(
+        process = SeverableProcess(
             charge.name,
             realm=charge.realm,
             transport=charge.transport,
@@ -85,9 +86,9 @@ class Member:
         await process.start()
         for name in charge.groups:
             await self._join(process, name)
-        for number, load in enumerate(charge.loads):
-            self._start(self._send_load(number, load))
-        print("ready", flush=True)
+        for load in charge.loads:
+            self._begin_load(load)
+        print("ready", process.address, flush=True)
         await self._obey(process, commands)
         for task in self._tasks:
             task.cancel()
@@ -95,7 +96,7 @@ class Member:
         await process.close(leave=False)
         print(msgspec.json.encode(dict(process.counters)).decode(), flush=True)
 
-    async def _join(self, process: Process, name: str) -> None:
+    async def _join(self, process: SeverableProcess, name: str) -> None:
         settings = {key: FIELDS[key].shown(value) for key, value in self._charge.settings.items() if FIELDS[key].unit}
         group = join(name, process=process, **{**self._charge.settings, **settings})
         await group.open()
@@ -108,6 +109,10 @@ class Member:
             await self._reading.wait()
             if not await group.receive_many():
                 return
+
+    def _begin_load(self, load: Load) -> None:
+        self._start(self._send_load(self._loads, load))
+        self._loads += 1
 
     async def _send_load(self, number: int, load: Load) -> None:
         """Send by the clock, or as fast as `send` allows where there is no rate."""
@@ -136,7 +141,7 @@ class Member:
         except GroupError as error:
             print(f"not sent: {error}", file=sys.stderr)
 
-    async def _obey(self, process: Process, commands: asyncio.StreamReader) -> None:
+    async def _obey(self, process: SeverableProcess, commands: asyncio.StreamReader) -> None:
         while line := await commands.readline():
             command = msgspec.json.decode(line, type=Command)
             names = [command.group] if command.group is not None else list(self._groups)
@@ -150,6 +155,10 @@ class Member:
                 for name in [command.group] if command.group is not None else self._charge.groups:
                     if name not in self._groups:
                         await self._join(process, name)
+            elif command.do == "load":
+                self._begin_load(msgspec.json.decode(command.data, type=Load))
+            elif command.do == "sever":
+                process.sever(msgspec.json.decode(command.data, type=list[str]))
             elif command.do == "change":
                 for name in names:
                     process.give(ChangeService(name, msgspec.convert(command.data.decode(), Service)))

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from unisono.errors import UnisonoError
-from unisono.trials.member import Charge, Command
+from unisono.trials.member import Charge, Command, Load
 
 READY_SECONDS = 30.0
 END_SECONDS = 30.0
@@ -25,6 +25,7 @@ class MemberProcess:
         self.name = charge.name
         self.groups: dict[str, bool] = {}
         self.life = 0
+        self.address = ""
         self.counters: dict[str, int] = {}
         self._charge = charge
         self._command = [*command, sys.executable, "-m", "unisono.trials.member"]
@@ -51,7 +52,8 @@ class MemberProcess:
             line = await asyncio.wait_for(self._process.stdout.readline(), READY_SECONDS)
         except TimeoutError:
             line = b""
-        if line.strip() != b"ready" and self.alive:
+        word, _, self.address = line.decode().strip().partition(" ")
+        if word != "ready" and self.alive:
             raise UnisonoError(f"{self.name} did not start: {self._log.read_text()[-2000:]}")
 
     def kill(self) -> None:
@@ -87,6 +89,12 @@ class MemberProcess:
     def command(self, do: str, group: str | None = None, data: bytes = b"") -> None:
         if self.alive:
             self._write(msgspec.json.encode(Command(do, group, data)))
+
+    def load(self, loads: list[Load]) -> None:
+        """Give it its workloads, in this life and in later ones."""
+        self._charge.loads = loads
+        for load in loads:
+            self.command("load", data=msgspec.json.encode(load))
 
     # What faults do to a machine, done to a process.
 

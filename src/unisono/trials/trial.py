@@ -31,14 +31,14 @@ from unisono.trials.gathering import Kill, gather
 from unisono.trials.hosts import Hosts, address_of
 from unisono.trials.hub import Hub
 from unisono.trials.member import Charge, Load
-from unisono.trials.process import MemberProcess
+from unisono.trials.process import READY_SECONDS, MemberProcess
 from unisono.units import SECOND
 
 NOT_REAL = ("slow", "clock_step", "clock_drift", "timer_drift", "disk", "replay")
 """Faults that only the simulator makes."""
 PORT = 4700
 LEAD = SECOND
-"""All members have joined by then, and the clock of the scenario starts."""
+"""From the moment when all members have joined until the clock of the scenario starts."""
 
 Progress = Callable[[float, str], None]
 
@@ -65,7 +65,7 @@ class Trial:
         assert scenario.seed is not None, "a trial runs a drawn scenario"
         self._scenario = scenario
         self._folder = folder
-        self._began = time.monotonic_ns() + LEAD
+        self._began = time.monotonic_ns() + int(READY_SECONDS * SECOND)  # not known yet, but not later
         self._loop = asyncio.get_running_loop()
         self._recorder = Recorder(f"{scenario.name}-{scenario.seed}", "", host_mark())
         self._restarting: set[asyncio.Task[None]] = set()
@@ -100,7 +100,7 @@ class Trial:
             storage=str(self._folder / "disk" / name),
             groups=[plan.name for plan in self._groups if index in plan.members],
             settings={**scenario.options, **overrides},
-            loads=list(self._loads(index)),
+            loads=[],
         )
         return MemberProcess(index, charge, hosts.command(index), self._folder / f"{name}.log")
 
@@ -115,6 +115,9 @@ class Trial:
         """The safety phase, then healing, then the time to converge, all in real time."""
         scenario = self._scenario
         await asyncio.gather(*(member.start() for member in self.members))
+        self._began = min(self._began, time.monotonic_ns() + LEAD)
+        for member in self.members:
+            member.load(list(self._loads(member.index)))
         for workload in scenario.workloads:
             stop = min(workload.stop or scenario.duration, scenario.duration)
             self.schedule(workload.start, lambda now: self._note("load", "begin"))

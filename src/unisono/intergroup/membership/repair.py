@@ -659,11 +659,11 @@ class MembershipRepair:
             else:
                 step.note(Reason.VIEW_STALE)
             return
+        members = [seat.process for seat in message.seats]
         follows = any(origin.view == self.view.id for origin in message.origins)
         if not follows or message.view <= self.view.id:
             step.note(Reason.VIEW_STALE)
             return
-        members = [seat.process for seat in message.seats]
         if self._context.process in members:  # this process went back before the view came to stand
             self.on_gone(step, source)
             return
