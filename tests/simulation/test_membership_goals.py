@@ -97,7 +97,8 @@ def test_five_parts_heal_at_once(members: int, seed: int, network: Network) -> N
     assert world.monitors.violations == []
     merged: set[str | None] = set()
     for member in range(members):
-        before, after = [], []
+        before: list[ViewRow] = []
+        after: list[ViewRow] = []
         for row in views_of(world, member):
             (after if when(row) > heal else before).append(row)
         assert len(before[-1].start) == members // 5, "the partition did divide them"

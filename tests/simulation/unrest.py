@@ -81,9 +81,9 @@ class _Draw:
             other = tuple(member for member in range(self.members) if member not in side)
             return [Fault(kind="partition", groups=(side, other), lasts=self.span(0.2, 3.0), **self.begin())]
         if choice < 0.86:
-            one, other = self.random.sample(range(self.members), 2)
+            one, deaf = self.random.sample(range(self.members), 2)
             lasts = self.span(0.2, 3.0)
-            return [Fault(kind="one_way", sources=(one,), targets=(other,), lasts=lasts, **self.begin())]
+            return [Fault(kind="one_way", sources=(one,), targets=(deaf,), lasts=lasts, **self.begin())]
         if choice < 0.93 and self._unhurt:
             member, at = self.victim(), self.time(0.3, 5.0)
             back = Fault(kind="join", members=member, at=at + self.span(0.01, 2.0))

@@ -681,7 +681,7 @@ class MembershipRepair:
             self._ground.tell(step, Excluded(self.view.id))
 
     def _is_expected(self, message: NewView) -> bool:
-        """Whether a view is what this process is ready for: it knows from the recovery information what that must be."""
+        """Whether a view is what this process is ready for: the recovery information says what that must be."""
         infos = self._gathered()
         assert infos is not None
         assert self._proposal is not None
