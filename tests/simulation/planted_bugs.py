@@ -183,9 +183,9 @@ def left_behind_silently(patch: pytest.MonkeyPatch) -> None:
         if stream is not None:
             self.consider(step, source, stream.address)
 
-    def install(self: Delivery, step: Step, start: Any, reasons: Any, agreed: Any = None) -> None:
+    def install(self: Delivery, step: Step, start: Any, reasons: Any) -> None:
         if self.view is None or len(start) > len(self.view.members):
-            original_install(self, step, start, reasons, agreed)
+            original_install(self, step, start, reasons)
 
     original_install = Delivery.install
     patch.setattr(Following, "on_left_behind", on_left_behind)
