@@ -4,9 +4,13 @@ States are visited breadth first, so that the path to a violation is among the s
 
 Losses and crashes need no choices of their own. A packet that is lost is one that stays on its way for ever, and who
 crashes does nothing more: no member can tell the difference, so every path with them is among those without. What
-differs is what comes afterwards. So from every state in which no timer may expire any more, or all is over, for every member that may
-have crashed there (or none): if no more packets are on their way to the others than may be lost, they are lost, the
-network is calm from there on, and all who live must come to be in one view.
+differs is what comes afterwards. So from every state in which no timer may expire any more, or all is over, for every
+member that may have crashed there (or none): if no more packets are on their way to the others than may be lost, they
+are lost, the network is calm from there on, and all who live must come to be in one view.
+
+What bounds it: the expiries of timers, each a jump of one member's own time to its next timer or to the end of its
+patience; one view for each member (where one that has it begins another repair, or all have one, a path ends); and a
+statement that is on its way twice counts once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The streams of one member, as small as membership repair can stand on: who holds which messages, and what is delivered.
+"""The streams of one member, as small as membership repair can stand on: who holds what, and what is delivered.
 
 A message is its source, its sequence and the mark of the view it was sent in. It is delivered as soon as it is here and
 all before it are, unless the member is halted: that is earlier than in timestamp order, and so harder for the end of a
