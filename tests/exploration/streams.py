@@ -91,6 +91,9 @@ class Streams:
     def follows(self, source: ProcessId) -> bool:
         return True
 
+    def may_merge(self, stranger: ProcessId) -> bool:
+        return True
+
     def receivers_silent(self, step: Step, view: AgreedView) -> bool:
         return False
 

@@ -278,11 +278,6 @@ def clock_deaf(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LamportClock, "observe", lambda self, timestamp, now, wall: True)
 
 
-@planted_bug("a newcomer's old messages are not passed over", "timestamp order with newcomers", "O6")
-def floor_ignored(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TimestampOrder, "is_past_floor", lambda self, stream: True)
-
-
 @planted_bug("a keep-alive promises a time that has not come", "timestamp order", "O6", "O7")
 def time_promised(patch: pytest.MonkeyPatch) -> None:
     original = Sending.keep_alive

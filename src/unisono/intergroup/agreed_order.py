@@ -191,8 +191,7 @@ class ByTimestamp(BySource):
         while (self._pending or not self.halted) and self._delivery.has_room and self.unable is None:
             first = self._order.first()
             if self._own_is_next(first):
-                own = self._delivery.hand_own(step)
-                self._order.pass_floor(own.timestamp, self._context.process)
+                self._delivery.hand_own(step)
             elif (first is None or not self._advance(step, *first)) and not self._present_next(step):
                 return
         first = self._order.first()
@@ -209,7 +208,7 @@ class ByTimestamp(BySource):
 
     def _advance(self, step: Step, key: tuple[int, int, ProcessId], stream: Stream) -> bool:
         """Let the first stream bring its message; False when everybody waits for it."""
-        timestamp, waits, source = key
+        _, waits, source = key
         if waits:
             return False
         message = stream.next_message()
@@ -226,7 +225,6 @@ class ByTimestamp(BySource):
                 if message.count > 1:
                     step.mark("fragmented")
                 self._delivery.whole(step, source, message, data)
-        self._order.pass_floor(timestamp, source)
         self._refresh(stream)
         return True
 

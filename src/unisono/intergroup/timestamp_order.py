@@ -24,13 +24,11 @@ class TimestampOrder:
     Places that streams have left stay in the heap until they come up or are too many.
     """
 
-    __slots__ = ("_heap", "_streams", "floor")
+    __slots__ = ("_heap", "_streams")
 
     def __init__(self) -> None:
         self._heap: list[Key] = []
         self._streams: dict[ProcessId, Stream] = {}
-        self.floor: tuple[int, ProcessId] = (0, ProcessId("", 0))
-        """The key of the last message that was delivered: nothing below it may follow."""
 
     def __len__(self) -> int:
         """How many places are kept, with those that streams have left."""
@@ -40,7 +38,7 @@ class TimestampOrder:
         return self._streams.get(stream.source) is stream
 
     def admit(self, stream: Stream) -> None:
-        """Let a stream take part that has come past the floor."""
+        """Let a stream take part."""
         self._streams[stream.source] = stream
         stream.placed = None
         self.refresh(stream)
@@ -68,10 +66,3 @@ class TimestampOrder:
             heappop(self._heap)
         return None
 
-    def pass_floor(self, timestamp: int, source: ProcessId) -> None:
-        self.floor = (timestamp, source)
-
-    def is_past_floor(self, stream: Stream) -> bool:
-        """Whether nothing that this stream still brings is below what was delivered already."""
-        timestamp, waiting = stream.front
-        return timestamp >= self.floor[0] if waiting else (timestamp, stream.source) > self.floor
