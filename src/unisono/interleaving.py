@@ -63,13 +63,21 @@ class Interleaving:
         return [*self._hand_over(group, held, len(held.events)), *self.release()]
 
     def hold(self, effects: list[Effect]) -> list[Effect]:
-        """Keep what has to wait for other groups; the rest goes on. Answers to sends never wait."""
+        """Keep what has to wait for other groups; the rest goes on. Answers to sends never wait.
+
+        What need not wait keeps its place: a view comes before what is sent in it.
+        """
         rest: list[Effect] = []
+        kept = False
         for effect in effects:
             held = self._groups.get(effect.group) if isinstance(effect, Deliver) else None
             if held is None or not isinstance(effect, Deliver):
+                if kept:
+                    rest += self.release()
+                    kept = False
                 rest.append(effect)
                 continue
+            kept = True
             answers = tuple(event for event in effect.events if isinstance(event, SendAccepted | SendRefused))
             if answers:
                 rest.append(Deliver(effect.group, effect.service, effect.stretch, answers))
