@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy bench bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign hierarchy explore bench bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -64,6 +64,9 @@ campaign: $(STAMP) ## Run 240 seeds of chaos and 20 of every other scenario but 
 hierarchy: $(STAMP) ## Hold the control hierarchy of 20, 200 and 1,000 sites to its figures, and let a third of its coordinators crash
 	$(BIN)/python -m tests.campaigns.hierarchy
 
+explore: $(STAMP) ## Try every order of what can happen in one repair of three members, within bounds; some minutes
+	$(BIN)/python -m tests.exploration
+
 bench: $(STAMP) ## Measure throughput and latency of four members on this machine, and the engine alone
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/engine_path.py
@@ -76,6 +79,7 @@ bench-compare: $(STAMP) ## Measure the working tree against a commit, in turns: 
 docs: $(STAMP) ## Write docs/settings.md from the table of settings, and draw the pictures
 	$(BIN)/python docs/generate_settings.py
 	$(BIN)/python docs/draw_timeline.py > /dev/null
+	$(BIN)/python docs/draw_views.py
 
 # The direct requirements: this package's own and those of every extra.
 DIRECT = import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \

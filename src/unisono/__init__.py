@@ -15,7 +15,9 @@ from unisono.errors import (
     UnisonoError,
 )
 from unisono.events import (
+    DroppedOut,
     Event,
+    Excluded,
     Gap,
     Left,
     LeftBehind,
@@ -29,6 +31,7 @@ from unisono.events import (
 )
 from unisono.group import Group, GroupEvent, join
 from unisono.identity import MessageId, ProcessId, StartPoint, ViewId
+from unisono.reconciliation import Reconciliation
 from unisono.runtime.process import Process
 from unisono.settings import Service, Settings
 
@@ -38,7 +41,9 @@ except PackageNotFoundError:  # imported from a source tree that was not install
     __version__ = "0+source"
 
 __all__ = [
+    "DroppedOut",
     "Event",
+    "Excluded",
     "Gap",
     "Group",
     "GroupError",
@@ -52,6 +57,7 @@ __all__ = [
     "NotMember",
     "Process",
     "ProcessId",
+    "Reconciliation",
     "ScenarioError",
     "SendAccepted",
     "SendRefused",

@@ -65,7 +65,7 @@ class View(Struct, frozen=True):
 
 
 class Excluded(Struct, frozen=True):
-    """The others went on without this process, in a view that followed its own; it comes back by itself."""
+    """The others went on without this process, from the view that it was in; it comes back by itself."""
 
     view: ViewId
 

@@ -22,7 +22,9 @@ from unisono.control_settings import ControlSettings
 from unisono.engine import ChangeService, EventsTaken, Recover
 from unisono.errors import GroupError, NetworkError, NotMember, SettingError
 from unisono.events import (
+    DroppedOut,
     Event,
+    Excluded,
     Gap,
     Left,
     LeftBehind,
@@ -46,7 +48,7 @@ PROTOCOLS = ("intergroup",)
 SEQUENCE_LIMIT = (1 << 63) - 1
 """No sequence is above this."""
 
-GroupEvent = Message | View | LeftBehind | SourceUnavailable | Gap | Unrecovered
+GroupEvent = Message | View | Excluded | DroppedOut | LeftBehind | SourceUnavailable | Gap | Unrecovered
 """What iteration over a group gives."""
 
 
@@ -112,7 +114,8 @@ class Group:
         """Receive by another service from now on, and stay in the group.
 
         When this returns, all that comes is of the new service; what the old one delivered and was not taken yet is
-        taken first. Between `source` and `timestamp` no message is lost or repeated.
+        taken first. From `timestamp` to `source` no message is lost or repeated; into `timestamp` none is repeated, and
+        those of other senders begin with the view that has them.
         """
         outbox = self._open_outbox()
         chosen = sources if isinstance(sources, str) else list(sources)

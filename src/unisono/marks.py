@@ -31,13 +31,25 @@ MARKS: dict[str, str] = {
     "fragmented": "a message larger than a datagram is put together again",
     "fragments-given-up": "an unordered message is given up because a fragment is missing",
     "early-keep-alive": "a sender that a timestamp order waits for says the time early",
-    "below-the-floor": "a source joins a timestamp order and its older messages are passed over",
     "service-changed": "a member changes its service while joined",
     "overtaken": "an unreliable message comes after what it belongs before and is dropped",
     "gap-told": "a framed receiver is told what did not come",
     "unrecovered": "what a framed receiver asked for did not come",
     "incarnation-kept": "a process restarts with its disk and counts on",
     "storage-failed": "the disk refuses the incarnation and the process starts all the same",
+    "sender-suspected": "a sender of the view has been silent for too long and is accused",
+    "sender-gone": "a sender is out of the view for certain: it restarted, went ahead, or holds everybody up",
+    "accusation-withdrawn": "a sender that was accused is heard again in time",
+    "merge-begun": "a sender of another view is heard and the two are merged",
+    "consensus-reached": "all who are to be in the next view want the same one",
+    "rolled-back": "a proposal fails after everybody halted, and sending and delivery go on in the view as it was",
+    "excluded": "a sender learns that the others went on without it",
+    "stepped-out": "a sender cannot go on in its view and ends it for itself",
+    "drawn-in": "a sender under another service is drawn into the agreement of those in timestamp order",
+    "receiver-halted": "a mere receiver hears that its view is about to end and waits for the next",
+    "dropped-out": "a mere receiver cannot follow the views of the senders and starts anew",
+    "repair-stalled": "an agreement on a view does not move for twice the time of suspicion, and names who holds it up",
+    "stayed-alone": "a sender wanted to merge and nobody came along",
 }
 """Every mark of a group by name, with the situation it stands for."""
 
@@ -55,7 +67,10 @@ HIERARCHY_MARKS: dict[str, str] = {
 
 RARE_MARKS: dict[str, str] = {
     "clock-held": "a timestamp was too far ahead to be believed",
+    "member-lost-in-repair": "a member of the proposed view cannot be followed any more before the view stands",
+    "cut-lowered": "a message that nobody left can bring ends the view before it",
+    "lacks-what-was-delivered": "a member cannot get what another has delivered, and the next view is without it",
 }
-"""Those to which no drawn fault leads; they have scenarios of their own."""
+"""Those to which drawn faults lead seldom or never; scenarios of their own, or tests, do."""
 
 ALL_MARKS = MARKS | HIERARCHY_MARKS | RARE_MARKS

@@ -52,8 +52,8 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
     senders: Annotated[
         Literal["all"] | tuple[str, ...],
         Meta(
-            description="Whom timestamp order takes in: `all` that are heard, each as it comes; or a list of process "
-            "names, and then it begins when all of them are there."
+            description="Whom timestamp order takes in: `all` that are heard, or those of a list of process names; it "
+            "waits for none of them, and nobody else may send."
         ),
     ] = "all"
     across: Annotated[
@@ -127,7 +127,8 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
         Meta(
             ge=10 * MILLISECOND,
             le=86400 * SECOND,
-            description="A source that is silent for this long leaves the view.",
+            description="A source that is silent for this long is followed no more; senders in timestamp order go by "
+            "`suspicion` before that.",
             extra=_DURATION,
         ),
     ] = 30 * SECOND

@@ -19,9 +19,13 @@ from examples.pages import PAGES
 from examples.pages import main as pages
 from examples.prices import PRICES
 from examples.prices import main as prices
+from examples.roster import main as roster
 from tests.network.meeting import run, together
 from tests.network.processes import PATIENCE_SECONDS, ROOT, Talker
+from unisono.cli.chat import _WHY, _lines
 from unisono.cli.main import app
+from unisono.events import DroppedOut, Excluded, ViewReason
+from unisono.identity import ProcessId, ViewId
 from unisono.settings import SERVICE_CODES
 
 
@@ -125,6 +129,24 @@ def test_the_example_runs_as_the_docs_show(realm: str, capsys: pytest.CaptureFix
 
 def shown_in(page: str) -> list[str]:
     return re.findall(r"```text\n(.*?)```", (ROOT / "docs" / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_members_that_were_apart_have_the_same_notes_after_they_met(
+    realm: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def main() -> None:
+        notes = await roster(realm=realm)
+        assert notes == [{"bread": "rye", "cheese": "blue", "soup": "pumpkin", "wine": "red"}] * 3
+
+    run(main())
+    assert capsys.readouterr().out in shown_in("views.md")
+
+
+def test_chat_has_words_for_whatever_happens_to_a_view() -> None:
+    assert set(_WHY) == set(ViewReason)
+    excluded = Excluded(ViewId(1, ProcessId("bob", 1), 1))
+    assert _lines(excluded, "ada") == ["* the others went on without you; you come back by yourself"]
+    assert _lines(DroppedOut("a view was missed"), "ada") == ["* some lines may be missing here: a view was missed"]
 
 
 def test_one_group_is_received_by_two_services(realm: str, capsys: pytest.CaptureFixture[str]) -> None:

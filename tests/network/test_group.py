@@ -49,6 +49,40 @@ def test_messages_and_views_are_typed_events(realm: str) -> None:
     run(main())
 
 
+def test_agreed_views_say_who_comes_along_and_whether_they_are_primary(realm: str) -> None:
+    async def main() -> None:
+        async with together(["ada", "bob", "eve"], realm, service="timestamp", primary=3) as groups:
+            ada, bob, eve = groups
+            await until(lambda: len({group.view.id for group in groups if group.view is not None}) == 1)
+            assert [group.view is not None and group.view.primary for group in groups] == [True] * 3
+            assert ada.view is not None
+            assert ada.view.start == (eve.view and eve.view.start)
+            assert len(ada.view.merged) >= 2
+            await eve.leave()
+            views = [await view_without(group, "eve") for group in (ada, bob)]
+            assert views[0].id == views[1].id
+            for view in views:
+                assert {process.name for process in view.transitional or ()} == {"ada", "bob"}
+                assert [(process.name, reason) for process, reason in view.reasons] == [("eve", ViewReason.LEFT)]
+                assert view.primary
+
+    run(main())
+
+
+def test_what_happens_to_a_view_is_told_in_its_place(realm: str) -> None:
+    async def main() -> None:
+        async with join("g", name="ada", realm=realm, storage="memory", service="timestamp") as ada:
+            assert isinstance(await anext(ada), unisono.View)
+            told: list[unisono.Event] = [
+                unisono.Excluded(unisono.ViewId(9, unisono.ProcessId("bob", 1), 1)),
+                unisono.DroppedOut("a view was missed"),
+            ]
+            ada.on_events(told)
+            assert await ada.receive_many() == told
+
+    run(main())
+
+
 def test_a_large_message_arrives_whole(realm: str) -> None:
     async def main() -> None:
         data = random.Random(1).randbytes(3_000_000)

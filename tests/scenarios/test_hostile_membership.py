@@ -251,4 +251,3 @@ def test_many_lives_leave_nothing_behind() -> None:
     assert len(repair._addresses) < 20
     assert len(repair._agreement.opinions) < 20
     assert len(stage.engine("r")._membership._receiver._addresses) < 20
-

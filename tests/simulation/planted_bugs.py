@@ -50,11 +50,11 @@ class PlantedBug(NamedTuple):
     properties: frozenset[str]
 
 
-def _bug(name: str, scenario: str, *properties: str) -> Callable[[Plant], PlantedBug]:
+def planted_bug(name: str, scenario: str, *properties: str) -> Callable[[Plant], PlantedBug]:
     return lambda plant: PlantedBug(name, plant, scenario, frozenset(properties))
 
 
-@_bug("a gap between data packets is not seen", "loss", "L2")
+@planted_bug("a gap between data packets is not seen", "loss", "L2")
 def gap_not_seen(patch: pytest.MonkeyPatch) -> None:
     def on_announced(self: Stream, sequence: int, due: int) -> bool:
         self.window.announce(sequence)
@@ -63,7 +63,7 @@ def gap_not_seen(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stream, "on_announced", on_announced)
 
 
-@_bug("a keep-alive stands in for data that is missing (erratum E3)", "loss", "O2", "L2")
+@planted_bug("a keep-alive stands in for data that is missing (erratum E3)", "loss", "O2", "L2")
 def keep_alive_past_gap(patch: pytest.MonkeyPatch) -> None:
     original = Following.on_keep_alive
 
@@ -76,7 +76,7 @@ def keep_alive_past_gap(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Following, "on_keep_alive", on_keep_alive)
 
 
-@_bug("a repair is delivered although the message had come", "loss", "D2")
+@planted_bug("a repair is delivered although the message had come", "loss", "D2")
 def repair_twice(patch: pytest.MonkeyPatch) -> None:
     original = Following.on_repair
 
@@ -91,7 +91,7 @@ def repair_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Following, "on_repair", on_repair)
 
 
-@_bug("the activation point is off by one (erratum E5)", "loss", "O2")
+@planted_bug("the activation point is off by one (erratum E5)", "loss", "O2")
 def activation_off_by_one(patch: pytest.MonkeyPatch) -> None:
     original = Following.on_activation_grant
 
@@ -105,12 +105,12 @@ def activation_off_by_one(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Following, "on_activation_grant", on_activation_grant)
 
 
-@_bug("messages are released before all receivers have them", "loss", "L2")
+@planted_bug("messages are released before all receivers have them", "loss", "L2")
 def released_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Audience, "stable", lambda self, last_sent: last_sent)
 
 
-@_bug("a repair request is never repeated (erratum E20)", "loss", "L2")
+@planted_bug("a repair request is never repeated (erratum E20)", "loss", "L2")
 def request_not_repeated(patch: pytest.MonkeyPatch) -> None:
     original = Tickets.request
 
@@ -125,7 +125,7 @@ def request_not_repeated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Tickets, "request", request)
 
 
-@_bug("messages are delivered as they come, not in order", "loss", "O1", "O2")
+@planted_bug("messages are delivered as they come, not in order", "loss", "O1", "O2")
 def out_of_order(patch: pytest.MonkeyPatch) -> None:
     original = ReceiveWindow.take
 
@@ -140,7 +140,7 @@ def out_of_order(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReceiveWindow, "take", take)
 
 
-@_bug("no keep-alive after the last message", "last message", "L2")
+@planted_bug("no keep-alive after the last message", "last message", "L2")
 def no_keep_alive(patch: pytest.MonkeyPatch) -> None:
     original = Sending.keep_alive
 
@@ -150,12 +150,12 @@ def no_keep_alive(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sending, "keep_alive", keep_alive)
 
 
-@_bug("the incarnation is the same in every life (erratum E9)", "restarts", "D1", "D2", "O1", "O2")
+@planted_bug("the incarnation is the same in every life (erratum E9)", "restarts", "D1", "D2", "O1", "O2")
 def same_incarnation(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("unisono.node.new_incarnation", lambda wall, entropy, last: 7)
 
 
-@_bug("the first fragment of a message is lost in assembly", "fragments", "D1")
+@planted_bug("the first fragment of a message is lost in assembly", "fragments", "D1")
 def fragment_lost(patch: pytest.MonkeyPatch) -> None:
     original = OrderedAssembly.add
 
@@ -166,17 +166,17 @@ def fragment_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(OrderedAssembly, "add", add)
 
 
-@_bug("a receiver may begin in the middle of a message", "fragments", "O2", "D1", "L2")
+@planted_bug("a receiver may begin in the middle of a message", "fragments", "O2", "D1", "L2")
 def begins_inside_a_message(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sending, "boundary", lambda self: (self.last_sequence + 1, self.last_number + 1))
 
 
-@_bug("the send window has no limit", "stopped reader", "L7")
+@planted_bug("the send window has no limit", "stopped reader", "L7")
 def no_window(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SendWindow, "has_room", lambda self, size, allowed: True)
 
 
-@_bug("a receiver that was left behind goes on without telling", "cut off", "O2")
+@planted_bug("a receiver that was left behind goes on without telling", "cut off", "O2")
 def left_behind_silently(patch: pytest.MonkeyPatch) -> None:
     def on_left_behind(self: Following, step: Step, source: ProcessId, message: LeftBehindNotice) -> None:
         stream = self.streams.pop(source, None)
@@ -192,22 +192,22 @@ def left_behind_silently(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Delivery, "install", install)
 
 
-@_bug("no view is installed when a source is activated", "loss", "O2", "M3")
+@planted_bug("no view is installed when a source is activated", "loss", "O2", "M3")
 def view_not_installed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BySource, "add", lambda self, step, stream: setattr(stream, "in_view", not stream.silent))
 
 
-@_bug("damaged datagrams are opened", "corruption", "D1", "O1", "O2", "L2", "M3")
+@planted_bug("damaged datagrams are opened", "corruption", "D1", "O1", "O2", "L2", "M3")
 def seal_not_checked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(NullSeal, "open", lambda self, sealed: sealed[:-8])
 
 
-@_bug("delivery does not go on when the application reads again", "stopped reader", "L2", "L6")
+@planted_bug("delivery does not go on when the application reads again", "stopped reader", "L2", "L6")
 def reader_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Following, "drain", lambda self, step: None)
 
 
-@_bug("fragments are numbered like messages", "fragments", "D1", "O2")
+@planted_bug("fragments are numbered like messages", "fragments", "D1", "O2")
 def fragments_numbered(patch: pytest.MonkeyPatch) -> None:
     original = Stream.next_message
 
@@ -228,12 +228,12 @@ def fragments_numbered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stream, "next_message", next_message)
 
 
-@_bug("a silent receiver is waited for for ever", "crash for good", "L2", "L6")
+@planted_bug("a silent receiver is waited for for ever", "crash for good", "L2", "L6")
 def endless_patience(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Speaking, "lose_patience", lambda self, step: None)
 
 
-@_bug("a keep-alive beyond a gap moves the time of its source (erratum E3)", "timestamp order", "O6", "O7")
+@planted_bug("a keep-alive beyond a gap moves the time of its source (erratum E3)", "timestamp order", "O6", "O7")
 def time_past_gap(patch: pytest.MonkeyPatch) -> None:
     def settle_time(self: Stream) -> None:
         self.reached = max(self.reached, self._announced[1])
@@ -241,7 +241,7 @@ def time_past_gap(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stream, "settle_time", settle_time)
 
 
-@_bug("a keep-alive raises the key of a message that waits (erratum E4)", "timestamp order", "O6")
+@planted_bug("a keep-alive raises the key of a message that waits (erratum E4)", "timestamp order", "O6")
 def key_raised(patch: pytest.MonkeyPatch) -> None:
     original = Stream.front.fget  # type: ignore[attr-defined]  # a property
 
@@ -252,7 +252,7 @@ def key_raised(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Stream, "front", property(front))
 
 
-@_bug("timestamp order does not wait for who is silent", "timestamp order", "O6", "O7")
+@planted_bug("timestamp order does not wait for who is silent", "timestamp order", "O6", "O7")
 def silent_not_waited_for(patch: pytest.MonkeyPatch) -> None:
     original = TimestampOrder.first
 
@@ -267,7 +267,7 @@ def silent_not_waited_for(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TimestampOrder, "first", first)
 
 
-@_bug("clocks do not follow what they hear of", "timestamp order with newcomers", "O3", "O6", "O7")
+@planted_bug("clocks do not follow what they hear of", "timestamp order with newcomers", "O3", "O6", "O7")
 def clock_deaf(patch: pytest.MonkeyPatch) -> None:
     original = LamportClock._begin
 
@@ -278,12 +278,12 @@ def clock_deaf(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LamportClock, "observe", lambda self, timestamp, now, wall: True)
 
 
-@_bug("a newcomer's old messages are not passed over", "timestamp order with newcomers", "O6")
+@planted_bug("a newcomer's old messages are not passed over", "timestamp order with newcomers", "O6")
 def floor_ignored(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TimestampOrder, "is_past_floor", lambda self, stream: True)
 
 
-@_bug("a keep-alive promises a time that has not come", "timestamp order", "O6", "O7")
+@planted_bug("a keep-alive promises a time that has not come", "timestamp order", "O6", "O7")
 def time_promised(patch: pytest.MonkeyPatch) -> None:
     original = Sending.keep_alive
 
@@ -294,7 +294,7 @@ def time_promised(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sending, "keep_alive", keep_alive)
 
 
-@_bug("what waits is dropped when the service changes", "changing services", "O2", "L2")
+@planted_bug("what waits is dropped when the service changes", "changing services", "O2", "L2")
 def change_drops(patch: pytest.MonkeyPatch) -> None:
     original = Receiving.change
 
@@ -309,32 +309,32 @@ def change_drops(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Receiving, "change", change)
 
 
-@_bug("what was overtaken is delivered all the same", "latest of each source", "O1")
+@planted_bug("what was overtaken is delivered all the same", "latest of each source", "O1")
 def overtaken_delivered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SourceLatest, "take", Unordered.take)
 
 
-@_bug("timestamp-latest holds nothing", "latest of all", "O6")
+@planted_bug("timestamp-latest holds nothing", "latest of all", "O6")
 def nothing_held(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TimestampLatest, "take", Unordered.take)
 
 
-@_bug("a framed receiver takes what it has a second time", "framed", "D2")
+@planted_bug("a framed receiver takes what it has a second time", "framed", "D2")
 def framed_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Framed, "take", Unordered.take)
 
 
-@_bug("one group does not wait for the other", "two groups in one order", "O6")
+@planted_bug("one group does not wait for the other", "two groups in one order", "O6")
 def groups_apart(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Interleaving, "hold", lambda self, effects: effects)
 
 
-@_bug("nothing that was sent is ever released", "loss", "L4")
+@planted_bug("nothing that was sent is ever released", "loss", "L4")
 def never_released(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sending, "release", lambda self, step, stable: None)
 
 
-@_bug("copies for repair are kept without a limit", "stopped reader", "L7")
+@planted_bug("copies for repair are kept without a limit", "stopped reader", "L7")
 def holds_everything(patch: pytest.MonkeyPatch) -> None:
     def keep(self: Holding, first: int, last: int, datagram: bytes) -> None:
         self.bytes += len(datagram)
@@ -344,13 +344,13 @@ def holds_everything(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Holding, "release", lambda self, stable: None)
 
 
-@_bug("everybody asks at once, and again", "many receivers", "L8")
+@planted_bug("everybody asks at once, and again", "many receivers", "L8")
 def no_suppression(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RequestTiming, "delay", lambda self, *arguments: 0)
     patch.setattr(Tickets, "heard", lambda self, ranges, *arguments: [False] * len(ranges))
 
 
-@_bug("a sum counts whoever is in it (erratum E7)", "gathered reports", "D8", "L2", "O2")
+@planted_bug("a sum counts whoever is in it (erratum E7)", "gathered reports", "D8", "L2", "O2")
 def any_sum(patch: pytest.MonkeyPatch) -> None:
     def on_gathered(self: Audience, total: Total, now: int, freshness: int) -> bool | None:
         for listener in self._listeners.values():

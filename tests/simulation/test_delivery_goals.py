@@ -105,7 +105,8 @@ def test_a_receiver_that_stops_reading_costs_the_others_no_more_than_the_patienc
     before = delivered(world, "p2", 2 * SECOND, 5 * SECOND)
     after = delivered(world, "p2", 20 * SECOND, 23 * SECOND)
     assert after >= 0.9 * before
-    assert Counter(row.kind for row in world.rows if row.process == "p3")["LEFT_BEHIND"] == 2
+    told = Counter(row.kind for row in world.rows if row.process == "p3")["LEFT_BEHIND"]
+    assert told == (1 if world.rows[-1].service == "RTO" else 2)  # the first word takes it out of an agreed view
 
 
 def test_more_than_a_line_carries_is_no_collapse() -> None:

@@ -154,6 +154,51 @@ SITUATIONS: dict[str, dict[str, Any]] = {
         "control_interval": 300 * MILLISECOND,
         "direct_reports": 2,
     },
+    "one dies": {
+        "duration": 5 * SECOND,
+        "settle": 12 * SECOND,
+        "network": Network(latency=(MILLISECOND, 4 * MILLISECOND), jitter=MILLISECOND, loss=0.15),
+        "workloads": (Workload(group="g", rate=60.0, size=50, stop=4500 * MILLISECOND),),
+        "faults": (
+            Fault(kind="crash", at=1500 * MILLISECOND, members=(2,)),
+            Fault(kind="crash", at=3 * SECOND, members=(1,), restart=100 * MILLISECOND),
+        ),
+        "service": "timestamp",
+    },
+    "parted and met": {
+        "members": 4,
+        "duration": 5 * SECOND,
+        "settle": 12 * SECOND,
+        "network": Network(latency=(MILLISECOND, 4 * MILLISECOND), jitter=MILLISECOND, loss=0.05),
+        "workloads": (Workload(group="g", rate=40.0, size=50, stop=6 * SECOND),),
+        "faults": (Fault(kind="isolate", at=1500 * MILLISECOND, members=(1,), lasts=1800 * MILLISECOND),),
+        "service": "timestamp",
+    },
+    "receivers follow": {
+        "members": 5,
+        "duration": 6 * SECOND,
+        "settle": 12 * SECOND,
+        "network": Network(latency=(MILLISECOND, 4 * MILLISECOND), jitter=MILLISECOND, loss=0.1),
+        "workloads": (Workload(group="g", senders=(0, 1, 2), rate=40.0, size=50, stop=6 * SECOND),),
+        "member_plans": (
+            MemberPlan(index=3, options={"role": "receiver"}),
+            MemberPlan(index=4, options={"role": "receiver"}),
+        ),
+        "faults": (
+            Fault(kind="isolate", at=1500 * MILLISECOND, members=(4,), lasts=1500 * MILLISECOND),
+            Fault(kind="crash", at=2 * SECOND, members=(2,), restart=300 * MILLISECOND),
+        ),
+        "service": "timestamp",
+    },
+    "even split": {
+        "members": 4,
+        "duration": 5 * SECOND,
+        "settle": 12 * SECOND,
+        "workloads": (Workload(group="g", rate=20.0, size=50, stop=6 * SECOND),),
+        "faults": (Fault(kind="partition", at=1500 * MILLISECOND, groups=((0, 1), (2, 3)), lasts=3 * SECOND),),
+        "service": "timestamp",
+        "primary": 4,
+    },
     "bursts": {
         "settle": 20 * SECOND,  # on a quiet link a burst takes its time
         "network": Network(latency=MILLISECOND, burst=Burst(every=5 * SECOND, packets=15)),

@@ -16,7 +16,7 @@ from unisono.simulation.partitions import draw_groups
 from unisono.simulation.scenario import Scenario
 from unisono.simulation.scenario_checks import check
 from unisono.simulation.scenario_file import read_scenario
-from unisono.simulation.scenario_keys import DISK_FAULTS, FAULTS
+from unisono.simulation.scenario_keys import DISK_FAULTS, DRAWN_MESSAGES, FAULTS
 from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.streams import stream
 from unisono.units import MILLISECOND, SECOND
@@ -77,6 +77,7 @@ def test_faults_keep_within_their_bounds() -> None:
     kinds: Counter[str] = Counter()
     damages: Counter[str] = Counter()
     sizes: Counter[int] = Counter()
+    singled_out: set[str | None] = {None}
     everybody = 0
     for scenario in drawn_chaos(600):
         assert isinstance(scenario.members, int)
@@ -84,6 +85,7 @@ def test_faults_keep_within_their_bounds() -> None:
         gone: set[int] = set()
         for fault in scenario.faults:
             kinds[fault.kind] += 1
+            singled_out.add(fault.message)
             assert fault.at is not None
             assert fault.lasts is None or (isinstance(fault.lasts, int) and fault.at + fault.lasts <= scenario.duration)
             assert (fault.lasts is not None) == FAULTS[fault.kind].lasting
@@ -108,7 +110,8 @@ def test_faults_keep_within_their_bounds() -> None:
         assert len(gone) <= (scenario.members - 1) // 2
     assert set(kinds) == set(FAULTS)
     assert set(damages) == set(DISK_FAULTS)
-    assert set(sizes) == {3, 4, 5, 6, 7, 8}
+    assert singled_out == {None, *DRAWN_MESSAGES}
+    assert set(sizes) == set(range(3, 17))
     assert everybody > 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,13 @@ def test_the_picture_is_up_to_date(tmp_path: Path) -> None:
     )
     drawn = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert drawn.endswith(picture.read_text()), "run make docs"
+
+
+def test_the_time_lines_of_views_are_up_to_date() -> None:
+    drawn = runpy.run_path(str(ROOT / "docs" / "draw_views.py"))["pictures"]()
+    for file, picture in drawn.items():
+        assert (ROOT / "docs" / "pictures" / file).read_text() == picture, "run make docs"
+    assert len(drawn) == 3
 
 
 def test_every_page_that_the_readme_names_is_there() -> None:

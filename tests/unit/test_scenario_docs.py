@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from unisono.simulation.packet_rules import MESSAGE_NAMES
 from unisono.simulation.scenario_file import read_scenario
 from unisono.simulation.scenario_keys import (
     DISK_FAULTS,
@@ -47,3 +48,7 @@ def test_every_key_is_named() -> None:
     words = set(re.findall(r"\w+", PAGE))
     keys = {*SCENARIO_KEYS, *NETWORK_KEYS, *WORKLOAD_KEYS, *MEMBER_KEYS, *FAULT_KEYS, *SHAPES}
     assert {*keys, *MESSAGES, *DISK_FAULTS, *LATER_FAULTS} <= words
+
+
+def test_a_fault_may_single_out_every_message_that_there_is() -> None:
+    assert {*MESSAGE_NAMES.values(), "data", "repair"} == set(MESSAGES)

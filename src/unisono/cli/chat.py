@@ -11,7 +11,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from unisono.events import Gap, LeftBehind, Message, SourceUnavailable, Unrecovered, View, ViewReason
+from unisono.events import (
+    DroppedOut,
+    Excluded,
+    Gap,
+    LeftBehind,
+    Message,
+    SourceUnavailable,
+    Unrecovered,
+    View,
+    ViewReason,
+)
 from unisono.group import Group, GroupEvent, join
 from unisono.runtime.loops import run
 from unisono.settings import Service
@@ -30,6 +40,9 @@ _WHY = {
     ViewReason.HEARD: "is here",
     ViewReason.SERVICE: "is here",
     ViewReason.AGREED: "is not among the senders any more",
+    ViewReason.SUSPECTED: "is not heard any more",
+    ViewReason.MERGED: "is back",
+    ViewReason.INCOMPLETE: "sent what did not come",
 }
 
 
@@ -56,7 +69,7 @@ def chat(
     \b
     Services:
       source            every line of each, in its order (what is lost is repaired)
-      timestamp         every line, in one order for all who choose this
+      timestamp         every line, in one order and the same views for all who choose this
       source-latest     lines of each in its order; a lost one stays away
       timestamp-latest  lines in one order; one that comes too late stays away
       framed            lines as they come; told what is lost, and asks for it
@@ -140,6 +153,10 @@ def _lines(event: GroupEvent, who: str) -> list[str]:
         return [] if event.source.name == who else [f"{event.source.name}: {shown}"]
     if isinstance(event, View):
         return [f"* {process.name} {_WHY[reason]}" for process, reason in event.reasons if process.name != who]
+    if isinstance(event, Excluded):
+        return ["* the others went on without you; you come back by yourself"]
+    if isinstance(event, DroppedOut):
+        return [f"* some lines may be missing here: {event.reason}"]
     if isinstance(event, LeftBehind):
         return [f"* messages of {event.source.name} were lost here"]
     if isinstance(event, Gap):

@@ -239,6 +239,7 @@ class Following:
         if stream is None:
             return
         stream.listeners = max(message.listeners, 1)
+        stream.last_mark = message.view
         if message.reporting != stream.reporting:
             stream.reporting = message.reporting
             if message.reporting == POLLED:

@@ -25,7 +25,7 @@ def receiver_mark(source: ProcessId, receiver: ProcessId, attempt: int) -> int:
 
 
 class Total(Struct, frozen=True):
-    """What all coordinators say: everything up to `value` is with `count` receivers."""
+    """What all coordinators say: everything up to `value` is with all of `count` receivers, or with one of them."""
 
     value: int
     count: int
@@ -41,11 +41,12 @@ class Word(Struct, frozen=True):
 
 
 class GatheredReports:
-    """The words of all coordinators about one source."""
+    """The words of all coordinators about one source: the lowest that they say counts, or the highest."""
 
-    __slots__ = ("_words",)
+    __slots__ = ("_highest", "_words")
 
-    def __init__(self) -> None:
+    def __init__(self, highest: bool = False) -> None:
+        self._highest = highest
         self._words: dict[ProcessId, Word] = {}
 
     def take(self, origin: ProcessId, serial: int, summary: Summary, now: int) -> None:
@@ -60,10 +61,11 @@ class GatheredReports:
         """Everything that is said now, added up."""
         for origin in [origin for origin, word in self._words.items() if now - word.at >= EXPIRY]:
             del self._words[origin]
-        value, count, marks = 1 << 62, 0, 0
+        value, count, marks = (0 if self._highest else 1 << 62), 0, 0
         for word in self._words.values():
             if word.summary.count:
-                value = min(value, word.summary.value)
+                said = word.summary.value
+                value = max(value, said) if self._highest else min(value, said)
                 count += word.summary.count
                 marks ^= word.summary.fingerprint
         return Total(value, count, marks)

@@ -29,6 +29,7 @@ from unisono.identity import ProcessId
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.gauges import record_gauges, record_traffic
+from unisono.intergroup.hierarchy.aggregation import CUT
 from unisono.intergroup.membership.ground import StreamGround
 from unisono.intergroup.membership.membership import Membership
 from unisono.intergroup.peers import Peers
@@ -342,7 +343,9 @@ class IntergroupEngine:
             step.note(Reason.NOT_MEMBER)
             return
         for message in packet.messages:
-            if isinstance(message, Gathered):
+            if isinstance(message, Gathered) and message.topic == CUT:
+                self._membership.on_gathered(step, message)
+            elif isinstance(message, Gathered):
                 self._speaking.on_gathered(step, message)
 
     def _on_repair_request(self, step: Step, asker: ProcessId, address: Address, message: RepairRequest) -> None:

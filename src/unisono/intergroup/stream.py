@@ -38,6 +38,7 @@ class Stream:
         "ending",
         "granted_at",
         "in_view",
+        "last_mark",
         "listeners",
         "next_number",
         "passed",
@@ -81,6 +82,8 @@ class Stream:
         self.placed: tuple[int, int] | None = None
         self.cut: int | None = None
         """The last sequence that belongs to the view that is ending."""
+        self.last_mark = NO_VIEW
+        """The agreed view that the source was last heard in."""
         self.closed = False
         """The source has moved on from this process's view: nothing more of it belongs there."""
         self._spans: dict[ViewMark, tuple[int, int]] = {}

@@ -50,6 +50,12 @@ DRAWN_MESSAGES = (
     "left_behind",
     "deactivation",
     "name_request",
+    "opinion",
+    "recovery_info",
+    "ready",
+    "new_view",
+    "cut_info",
+    "view_request",
 )
 """What a drawn packet fault may single out."""
 

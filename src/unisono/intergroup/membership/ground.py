@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from unisono.events import Excluded, ViewReason
-from unisono.identity import ProcessId, ViewId, ViewMark
+from unisono.identity import NO_VIEW, ProcessId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
+from unisono.intergroup.membership.cuts import ReceiversCuts
 from unisono.intergroup.membership.repair import Standpoint
 from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.repairing import Repairing
@@ -13,13 +14,13 @@ from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
 from unisono.reliable.step import Step
 from unisono.trace.schema import MembershipRow
-from unisono.wire.membership_messages import CutInfo, NewView, Origin, Seat, UpTo
+from unisono.wire.membership_messages import NewView, Origin, Seat, UpTo
 
 
 class StreamGround:
-    """Halts, fetches and installs; and remembers what mere receivers hold of a view."""
+    """Halts, fetches and installs."""
 
-    __slots__ = ("_context", "_cuts", "_following", "_repairing", "_sending", "_speaking")
+    __slots__ = ("_context", "_following", "_repairing", "_sending", "_speaking", "cuts")
 
     def __init__(
         self, context: Context, sending: Sending, following: Following, repairing: Repairing, speaking: Speaking
@@ -29,12 +30,7 @@ class StreamGround:
         self._following = following
         self._repairing = repairing
         self._speaking = speaking
-        self._cuts: dict[ProcessId, CutInfo] = {}
-
-    def on_cut_info(self, receiver: ProcessId, message: CutInfo) -> None:
-        """A receiver says what it holds of a view."""
-        if receiver in self._speaking.audience.followers:
-            self._cuts[receiver] = message
+        self.cuts = ReceiversCuts(speaking.audience)
 
     def follows(self, source: ProcessId) -> bool:
         stream = self._following.streams.get(source)
@@ -43,11 +39,14 @@ class StreamGround:
             return False  # the application has yet to see it go
         return self._following.follows(source)
 
+    def may_merge(self, stranger: ProcessId) -> bool:
+        stream = self._following.streams.get(stranger)
+        if stream is None or not self.follows(stranger):
+            return False
+        return stream.last_mark == NO_VIEW or self._speaking.audience.get(stranger) is not None
+
     def receivers_silent(self, step: Step, view: AgreedView) -> bool:
-        return any(
-            receiver not in self._cuts or self._cuts[receiver].view != view.id
-            for receiver in self._speaking.audience.followers
-        )
+        return self.cuts.wait_for_more(view, step.now)
 
     def halt(self, step: Step, view: AgreedView, alone: bool = False) -> Standpoint:
         self._context.held_back = True
@@ -55,7 +54,7 @@ class StreamGround:
         if self._following.ordered is not None:
             self._following.ordered.halted = True
         held = {seat.process: self._held(seat, view) for seat in view.seats if seat.process != self._context.process}
-        for source, last in () if alone else self._cut_infos(view.id):
+        for source, last in () if alone else sorted(self.cuts.held(view, step.now).items()):
             if source in held:
                 held[source] = max(held[source], last)
         points = tuple(UpTo(source, last) for source, last in sorted(held.items()))
@@ -102,7 +101,7 @@ class StreamGround:
         left = self._context.mark
         self._context.agreed = AgreedView.of(message)
         self._repairing.spared.clear()
-        self._cuts.clear()
+        self.cuts.clear()
         self._following.agree(step, message, origin, reason)
         self._following.take_room_back()
         if self._following.ordered is None:
@@ -124,6 +123,3 @@ class StreamGround:
     def _held(self, seat: Seat, view: AgreedView) -> int:
         stream = self._following.streams.get(seat.process)
         return seat.sequence - 1 if stream is None else stream.held(view.mark, seat.sequence)
-
-    def _cut_infos(self, view: ViewId) -> list[UpTo]:
-        return [point for info in self._cuts.values() if info.view == view for point in info.held]

@@ -17,6 +17,7 @@ from unisono.intergroup.membership.repair import MembershipRepair, Phase
 from unisono.intergroup.sending import Sending
 from unisono.reliable.step import Step
 from unisono.reliable.suspicion import Suspicion
+from unisono.wire.control_messages import Gathered
 from unisono.wire.membership_messages import CutInfo, MembershipMessage, Opinion, ViewRequest
 
 LEAST_SILENCE = 3
@@ -132,15 +133,21 @@ class Membership:
     def on_message(self, step: Step, source: ProcessId, address: Address, message: MembershipMessage) -> None:
         if isinstance(message, ViewRequest):
             if message.target == self._context.process:
+                self._be_in_a_view(step)
                 self.repair.tell_view(step, address, message.known)
         elif isinstance(message, CutInfo):
-            self._ground.on_cut_info(source, message)
+            self._ground.cuts.on_cut_info(source, message)
         elif self._follows_views:
             self._receiver.on_message(step, source, address, message)
         elif self._sends:
-            if isinstance(message, Opinion):
-                self._be_drawn_in(step, message)
+            if isinstance(message, Opinion) and self._context.process in message.procs:
+                self._be_in_a_view(step)
             self.repair.on_message(step, source, address, message)
+
+    def on_gathered(self, step: Step, message: Gathered) -> None:
+        """A coordinator says what receivers hold of the view."""
+        if self._context.agreed is not None and self._sends:
+            self._ground.cuts.on_gathered(message, self._context.agreed, step.now)
 
     def on_time(self, step: Step, name: str) -> None:
         """One of this part's deadlines: `membership`, `suspicion` or `discovery`."""
@@ -201,9 +208,9 @@ class Membership:
     def _begin_alone(self, step: Step) -> None:
         self.repair.begin(step, self._sending.last_sequence, self._sending.last_number + 1)
 
-    def _be_drawn_in(self, step: Step, opinion: Opinion) -> None:
-        """A sender under another service is wanted in the order of others."""
-        if self._context.agreed is None and self._context.process in opinion.procs:
+    def _be_in_a_view(self, step: Step) -> None:
+        """A sender under another service is drawn into the order of others: they want it, or wait for its view."""
+        if self._context.agreed is None and self._sends:
             step.mark("drawn-in")
             self._context.speaks = True
             self._begin_alone(step)

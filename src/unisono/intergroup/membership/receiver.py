@@ -7,15 +7,19 @@ more than belongs to the view that ended, or cannot follow, it tells the applica
 
 from __future__ import annotations
 
-from unisono.engine import Address
+from unisono.engine import Address, Contribute
 from unisono.events import DroppedOut, ViewReason
 from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
+from unisono.intergroup.hierarchy.aggregation import CUT
+from unisono.intergroup.membership.cuts import cut_entries
 from unisono.intergroup.membership.view import AgreedView
 from unisono.reliable.step import Step
 from unisono.trace.schema import MembershipRow
+from unisono.wire.control_messages import Contribution, Entry
 from unisono.wire.membership_messages import CutInfo, MembershipMessage, NewView, Opinion, Origin, UpTo, ViewRequest
+from unisono.wire.messages import DIRECTLY
 
 
 REMEMBERED = 1024
@@ -29,6 +33,7 @@ class ReceiverRepair:
         "_addresses",
         "_asked_at",
         "_context",
+        "_contributes",
         "_following",
         "_heard",
         "_held_for",
@@ -44,6 +49,7 @@ class ReceiverRepair:
         self._marks: dict[ProcessId, ViewMark] = {}
         self._heard: dict[ProcessId, int] = {}
         self._asked_at = 0
+        self._contributes = False
         self._waits_since: int | None = None
         self._held_for: ViewId | None = None
         self._next: tuple[NewView, Origin] | None = None
@@ -86,7 +92,7 @@ class ReceiverRepair:
         view = self._view
         if isinstance(message, Opinion):
             if view is not None and message.view == view.id:
-                self._halt(step, view)
+                self._halt(step, view, (message.members - set(message.accused)) & set(self._addresses))
         elif isinstance(message, NewView):
             self._on_new_view(step, message)
 
@@ -110,7 +116,7 @@ class ReceiverRepair:
             self._ask(step)
         self._context.deadlines.set("membership", step.now + settings.keep_alive // 2)
 
-    def _halt(self, step: Step, view: AgreedView) -> None:
+    def _halt(self, step: Step, view: AgreedView, members: frozenset[ProcessId]) -> None:
         """The end of the view is being agreed: deliver nothing more of it before that is known."""
         ordered = self._following.ordered
         if ordered is None or ordered.last_view is not ordered.presented or self._held_for == view.id:
@@ -120,7 +126,23 @@ class ReceiverRepair:
         self._waits_since = step.now
         step.mark("receiver-halted")
         held = [UpTo(seat.process, self._held(seat.process, view)) for seat in view.seats]
-        self._context.broadcast(step, [CutInfo(view.id, tuple(held))])
+        through_hierarchy = self._context.distances is not None and any(
+            self._following.streams[seat.process].reporting != DIRECTLY
+            for seat in view.seats
+            if seat.process in self._following.streams
+        )
+        if not through_hierarchy or not members:
+            self._context.broadcast(step, [CutInfo(view.id, tuple(held))])
+            return
+        leader = min(members)
+        entries = cut_entries(view.id, held, self._context.process, self._addresses[leader])
+        self._contribute(step, entries)
+
+    def _contribute(self, step: Step, entries: tuple[Entry, ...]) -> None:
+        """Say what is held to the control hierarchy, which adds it up for the leader; nothing takes it back."""
+        if entries or self._contributes:
+            self._contributes = bool(entries)
+            step.effect(Contribute(Contribution(self._context.number, CUT, entries), urgent=True))
 
     def _held(self, source: ProcessId, view: AgreedView) -> int:
         seat, stream = view.seat(source), self._following.streams.get(source)
@@ -179,6 +201,7 @@ class ReceiverRepair:
                 return
         self._next = None
         self._waits_since = None
+        self._contribute(step, ())
         self._context.agreed = AgreedView.of(message)
         self._following.agree(step, message, origin)
 

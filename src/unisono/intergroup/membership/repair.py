@@ -79,6 +79,10 @@ class Ground(Protocol):
         """Whether everything that a source sends from now on will be here."""
         ...
 
+    def may_merge(self, stranger: ProcessId) -> bool:
+        """Whether a sender in another view is followed, and follows this process or is about to be drawn in."""
+        ...
+
     def receivers_silent(self, step: Step, view: AgreedView) -> bool:
         """Whether some receiver has not said yet what it holds of a view."""
         ...
@@ -281,7 +285,7 @@ class MembershipRepair:
 
         While a view is being installed it waits, so that every repair comes to its end.
         """
-        if self._out or not self._ground.follows(peer):
+        if self._out or not self._ground.may_merge(peer):
             return
         self._strangers[peer] = step.now
         if self.phase is Phase.CONSENSUS:
@@ -521,8 +525,12 @@ class MembershipRepair:
     # Cut information and recovery
 
     def _check_cut_info(self, step: Step) -> None:
+        """Wait a little for what receivers hold; the leader does that for all."""
         assert self.view is not None
-        if step.now - self._since >= self._cut_wait or not self._ground.receivers_silent(step, self.view):
+        assert self._proposal is not None
+        leads = self._proposal.leader == self._context.process
+        waited = step.now - self._since >= self._cut_wait
+        if waited or not leads or not self._ground.receivers_silent(step, self.view):
             self._halt(step)
 
     def _halt(self, step: Step) -> None:
@@ -659,12 +667,18 @@ class MembershipRepair:
         if self._context.process in members:  # this process went back before the view came to stand
             self.on_gone(step, source)
             return
-        if message.proposal and self._excluded_from != message.view:
-            self._excluded_from = message.view
-            step.mark("excluded")
-            self._ground.tell(step, Excluded(message.view))
+        if message.proposal:
+            self._tell_excluded(step)
         for process in members:
             self.on_gone(step, process)
+
+    def _tell_excluded(self, step: Step) -> None:
+        """The others go on without this process; its application hears that once for each view."""
+        assert self.view is not None
+        if self._excluded_from != self.view.id:
+            self._excluded_from = self.view.id
+            step.mark("excluded")
+            self._ground.tell(step, Excluded(self.view.id))
 
     def _is_expected(self, message: NewView) -> bool:
         """Whether a view is what this process is ready for: it knows from the recovery information what that must be."""
@@ -684,6 +698,8 @@ class MembershipRepair:
         """The next view stands. What is left of this repair is forgotten, and who was left out is kept off a while."""
         context = self._context
         failed = () if self._proposal is None else self._proposal.failed
+        if self.view is not None and self._said is not None and set(self._said.refused) & set(self.view.members):
+            self._tell_excluded(step)
         self.view = AgreedView.of(message)
         self._history[message.view] = message
         while len(self._history) > HISTORY:
@@ -845,7 +861,7 @@ class MembershipRepair:
         willing = {
             stranger
             for stranger in self._strangers
-            if self._ground.follows(stranger) and not self._reluctance.refuses(stranger, step.now)
+            if self._ground.may_merge(stranger) and not self._reluctance.refuses(stranger, step.now)
         }
         if not willing:
             self._plan_merge(step)
