@@ -8,7 +8,8 @@ import pytest
 
 from tests.simulation.unrest import MEMBERSHIP
 from tests.simulation.worlds import LAN, run_world, scenario
-from unisono.engine import Effect, Fact as Happening, SendDatagram
+from unisono.engine import Effect, SendDatagram
+from unisono.engine import Fact as Happening
 from unisono.node import Node
 from unisono.simulation.packet_rules import classify
 from unisono.simulation.scenario import Fault, Network, When, Workload

@@ -21,7 +21,6 @@ from unisono.wire.control_messages import Contribution, Entry
 from unisono.wire.membership_messages import CutInfo, MembershipMessage, NewView, Opinion, Origin, UpTo, ViewRequest
 from unisono.wire.messages import DIRECTLY
 
-
 REMEMBERED = 1024
 """Of so many senders the last mark is remembered, whether they are followed or not."""
 
