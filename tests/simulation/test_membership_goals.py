@@ -111,9 +111,7 @@ def test_five_parts_heal_at_once(members: int, seed: int, network: Network) -> N
     assert spent[0] <= BYTES_PER_PAIR * members**2
 
 
-@pytest.mark.parametrize(
-    ("kind", "count"), [("MRA", 2), ("MRA", 3), ("CUT", 3), ("CUT", 6), ("SUSPECT", 1), ("VIEW", 3)]
-)
+@pytest.mark.parametrize(("kind", "count"), [("MRA", 2), ("CUT", 1), ("CUT", 5), ("SUSPECT", 1), ("VIEW", 3)])
 def test_a_pause_in_each_phase_of_a_repair(kind: str, count: int) -> None:
     """N20: a sender stands still in the middle of a repair until the others have gone on, and is with them again."""
     drawn = scenario(

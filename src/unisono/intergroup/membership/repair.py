@@ -778,6 +778,8 @@ class MembershipRepair:
             origin = self._own_origin()
             lacking = self._ground.lacking(origin, views.seats(proposal, infos))
             self._lacks = tuple(point for point in lacking if point.source not in infos)
+            for missing, sequence in self._lacks:
+                self._caps[missing] = min(self._caps.get(missing, sequence - 1), sequence - 1)
             if not self._lacks:  # those who could repair it are there
                 self.step_out(step, ViewReason.INCOMPLETE)
                 return
@@ -792,6 +794,7 @@ class MembershipRepair:
             }
             self._agreement.gone |= late - {self._context.process}
         self._rollback(step)
+        self._said = None  # what this process said for the proposal holds no longer
         self._reconsider(step)
 
     @property
