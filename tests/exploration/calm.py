@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.exploration.automaton import Automaton
 from tests.exploration.member import PROCESSES, Happening
 from tests.exploration.whole import Choice, Whole, after, recoverable, spread
-from unisono.intergroup.membership.repair import Phase
+from unisono.intergroup.membership.contract import Phase
 from unisono.units import MILLISECOND, SECOND
 
 LIMIT = 30 * SECOND

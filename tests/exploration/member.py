@@ -12,8 +12,9 @@ from unisono.engine import Address, SendDatagram, is_multicast
 from unisono.fingerprint import fingerprint
 from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
+from unisono.intergroup.membership.contract import Phase
 from unisono.intergroup.membership.membership import Membership
-from unisono.intergroup.membership.repair import MembershipRepair, Phase
+from unisono.intergroup.membership.repair import MembershipRepair
 from unisono.reliable.step import Place, Step
 from unisono.reliable.suspicion import Suspicion
 from unisono.sealing import NullKeyAgreement, NullSeal

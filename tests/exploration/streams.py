@@ -12,7 +12,7 @@ from typing import NamedTuple
 from unisono.events import Excluded, ViewReason
 from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
-from unisono.intergroup.membership.repair import Standpoint
+from unisono.intergroup.membership.contract import Standpoint
 from unisono.intergroup.membership.view import AgreedView
 from unisono.reliable.step import Step
 from unisono.wire.membership_messages import NewView, Origin, Seat, UpTo

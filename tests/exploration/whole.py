@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tests.exploration.automaton import Automaton, Sent
 from tests.exploration.member import NAMES, PROCESSES, Datagram, Happening, Message
-from unisono.intergroup.membership.repair import Phase
+from unisono.intergroup.membership.contract import Phase
 from unisono.sealing import NullSeal
 from unisono.wire.messages import ControlPacket
 from unisono.wire.reading import read_datagram

@@ -21,9 +21,10 @@ from unisono.intergroup.agreed_order import ByTimestamp, Transition
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.membership import view as views
 from unisono.intergroup.membership.agreement import Agreement, Proposal
+from unisono.intergroup.membership.contract import Phase, Standpoint
 from unisono.intergroup.membership.ground import StreamGround
 from unisono.intergroup.membership.receiver import ReceiverRepair
-from unisono.intergroup.membership.repair import MembershipRepair, Phase, Standpoint
+from unisono.intergroup.membership.repair import MembershipRepair
 from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.stream import Stream
 from unisono.reliable.step import Step

@@ -65,4 +65,3 @@ class TimestampOrder:
                 return key, stream
             heappop(self._heap)
         return None
-

@@ -6,8 +6,8 @@ from unisono.events import Excluded, ViewReason
 from unisono.identity import NO_VIEW, ProcessId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
+from unisono.intergroup.membership.contract import Standpoint
 from unisono.intergroup.membership.cuts import ReceiversCuts
-from unisono.intergroup.membership.repair import Standpoint
 from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.repairing import Repairing
 from unisono.intergroup.sending import Sending

@@ -11,9 +11,10 @@ from unisono.events import LeftBehind, ViewReason
 from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
+from unisono.intergroup.membership.contract import Phase
 from unisono.intergroup.membership.ground import StreamGround
 from unisono.intergroup.membership.receiver import ReceiverRepair
-from unisono.intergroup.membership.repair import MembershipRepair, Phase
+from unisono.intergroup.membership.repair import MembershipRepair
 from unisono.intergroup.sending import Sending
 from unisono.reliable.step import Step
 from unisono.reliable.suspicion import Suspicion
