@@ -121,8 +121,9 @@ class Delivery:
         """This process is leaving: its application gets nothing more."""
         self._own.clear()
 
-    def begin_stretch(self) -> None:
-        """Another service begins, without a view so far."""
+    def begin_stretch(self, absent: bool = False) -> None:
+        """Another service begins, or the same one after an absence, without a view so far."""
+        self._place.stretch += absent
         self.view = None
         self._index = 0
         self._place.view = None

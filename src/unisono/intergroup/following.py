@@ -534,6 +534,11 @@ class Following:
         stream.become_ending(reason)
         self._present_news(step, stream)
 
+    def begin_stretch(self, step: Step) -> None:
+        """What follows has a gap before it, and stands in no order with what came."""
+        step.flush()
+        self._delivery.begin_stretch(absent=True)
+
     def let_go(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
         """Follow a source no longer that is in no view here any more; it may be followed anew."""
         stream = self._active(source)

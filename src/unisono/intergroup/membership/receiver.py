@@ -214,6 +214,7 @@ class ReceiverRepair:
         """Give up following, and look for a view to come into; that of a message, where there is one."""
         step.mark("dropped-out")
         step.deliver(DroppedOut(reason))
+        self._following.begin_stretch(step)
         ordered = self._following.ordered
         assert ordered is not None
         ordered.drop_out()
