@@ -525,11 +525,12 @@ class Following:
 
     def _end(self, step: Step, stream: Stream, reason: ViewReason) -> None:
         """Nothing more comes of a source; what came in order is still delivered before it leaves the view."""
-        if self._context.shares_view(stream.source) and reason is not ViewReason.AGREED:
+        delivers = self.ordered is not None and stream.in_view
+        if (delivers or self._context.shares_view(stream.source)) and reason is not ViewReason.AGREED:
             if reason is not ViewReason.SILENT:
                 self.lost.append((stream.source, reason))
             sends = self._context.settings.role == "sender"
-            if self.ordered is not None and (stream.in_view or sends):  # the view decides where its messages end
+            if delivers or (self.ordered is not None and sends):  # the view decides where its messages end
                 return
         stream.become_ending(reason)
         self._present_news(step, stream)

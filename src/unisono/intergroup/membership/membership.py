@@ -189,7 +189,7 @@ class Membership:
             source, reason = self._following.lost.pop(0)
             if reason is ViewReason.RESTARTED:
                 self.on_restarted(step, source)
-            elif not self._context.shares_view(source) or self.repair.has_left(source):
+            elif self.repair.has_left(source) or not (self._follows_views or self._context.shares_view(source)):
                 continue
             elif self._sends and self._ahead(source):
                 self.repair.on_gone(step, source)
