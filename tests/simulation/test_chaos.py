@@ -14,8 +14,9 @@ from unisono.simulation.scenario import Scenario
 from unisono.simulation.scenario_file import read_scenario
 from unisono.simulation.world import run
 
-SHARE = range(24)
-"""Seeds of chaos that every change must pass; `make campaign` runs ten times as many."""
+SHARE = range(20)
+"""Seeds of chaos that every change must pass, among few members; `make campaign` runs many more, among many."""
+FEW = ("members=[3, 8]",)
 
 KEPT = sorted((Path(__file__).parent / "kept").glob("*.toml"))
 
@@ -29,7 +30,7 @@ def held(scenario: Scenario, seed: int) -> Outcome:
 
 @pytest.mark.parametrize("seed", SHARE)
 def test_chaos_holds(seed: int) -> None:
-    outcome = held(load("chaos"), seed)
+    outcome = held(load("chaos", FEW), seed)
     assert set(outcome.marks) <= set(ALL_MARKS)
 
 
