@@ -14,6 +14,10 @@ A, B, C = EVERYBODY
 NOTHING: frozenset[int] = frozenset()
 
 
+BEATS = 200
+"""After so many the members of a start have met, or never will."""
+
+
 def _join(automaton: Automaton) -> Whole:
     whole = Whole(tuple(automaton.newcomer(index) for index in EVERYBODY), (NOTHING,) * 3, NOTHING, Used())
     for index in EVERYBODY:
@@ -27,9 +31,11 @@ def _meet(automaton: Automaton, whole: Whole, absent: frozenset[int] = NOTHING) 
         frozenset(packet for packet in way if automaton.packets[packet].source not in absent) for way in whole.ways
     ]
     meeting = Whole(whole.members, tuple(present), absent, Used())
-    while not is_settled(automaton, meeting):
+    for _ in range(BEATS):
+        if is_settled(automaton, meeting):
+            return Whole(meeting.members, (NOTHING,) * 3, NOTHING, Used())
         meeting = _beat(automaton, meeting)
-    return Whole(meeting.members, (NOTHING,) * 3, NOTHING, Used())
+    raise AssertionError(f"they are not in one view after {BEATS} beats")
 
 
 def _beat(automaton: Automaton, whole: Whole, span: int = 50 * MILLISECOND) -> Whole:

@@ -62,16 +62,6 @@ def cut_without_own_word(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(views, "_origin", origin)
 
 
-@planted_bug("a view's identifier does not say which attempt it was", "explore: silent member", "M4", "M2")
-def identifier_reused(patch: pytest.MonkeyPatch) -> None:
-    def next_id(self: MembershipRepair, infos: dict[ProcessId, RecoveryInfo]) -> ViewId:
-        assert self._proposal is not None
-        assert self.view is not None
-        return ViewId(self.view.id.start + 1, self._proposal.leader, 0)
-
-    patch.setattr(MembershipRepair, "_next_id", next_id)
-
-
 @planted_bug("everybody in a view counts as having come along", "parted and met", "M5")
 def all_transitional(patch: pytest.MonkeyPatch) -> None:
     original = ByTimestamp._view_event

@@ -35,6 +35,7 @@ def _settled(rows: Rows) -> list[Settled]:
     """Who must have the right last view: joined once, with agreed views only, with no fault of its name."""
     heals = [moment(row) for row in rows if isinstance(row, FaultRow) and row.fault == "heal"]
     faulty = {name for row in rows if isinstance(row, FaultRow) for name in row.members}
+    agreed = set(agreed_views(rows))
     found = []
     for end in [row for row in rows if row.kind == "END"]:
         due = moment(end) - PRECISION_NANOSECONDS
@@ -43,7 +44,7 @@ def _settled(rows: Rows) -> list[Settled]:
         for group in sorted({row.group for row in rows if row.group}):
             mine = [index for index, row in enumerate(rows) if row.group == group and life(row) == life(end)]
             joins = [rows[index] for index in mine if rows[index].kind == "JOIN"]
-            views = [index for index in mine if index in agreed_views(rows)]
+            views = [index for index in mine if index in agreed]
             if len(joins) != 1 or moment(joins[0]) > due or not views or moment(rows[views[0]]) > due:
                 continue
             if all(rows[index].kind != "LEAVE" and rows[index].service == AGREED for index in mine):
