@@ -213,6 +213,7 @@ class Following:
             step.note(Reason.NOT_ACTIVE)
             return
         stream.address = address
+        stream.last_mark = max(stream.last_mark, packet.view)
         self._take_in(step, stream, packet)
 
     def on_repair(self, step: Step, packet: DataPacket) -> None:
@@ -239,7 +240,7 @@ class Following:
         if stream is None:
             return
         stream.listeners = max(message.listeners, 1)
-        stream.last_mark = message.view
+        stream.last_mark = max(stream.last_mark, message.view)
         if message.reporting != stream.reporting:
             stream.reporting = message.reporting
             if message.reporting == POLLED:

@@ -83,7 +83,7 @@ class Stream:
         self.cut: int | None = None
         """The last sequence that belongs to the view that is ending."""
         self.last_mark = NO_VIEW
-        """The agreed view that the source was last heard in."""
+        """The latest agreed view that the source was heard in."""
         self.closed = False
         """The source has moved on from this process's view: nothing more of it belongs there."""
         self._spans: dict[ViewMark, tuple[int, int]] = {}

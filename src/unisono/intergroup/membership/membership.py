@@ -38,7 +38,6 @@ class Membership:
         "_context",
         "_following",
         "_ground",
-        "_marks",
         "_receiver",
         "_sending",
         "repair",
@@ -59,8 +58,6 @@ class Membership:
         self._awaits_until: int | None = None
         self._awaits_in: ViewId | None = None
         self._asked_at = 0
-        self._marks: dict[ProcessId, ViewMark] = {}
-        """The views in which members were heard that have gone ahead."""
 
     @property
     def _sends(self) -> bool:
@@ -119,7 +116,6 @@ class Membership:
         view = self._context.agreed
         if view is None or mark.start <= view.mark.start:
             return
-        self._marks[source] = mark
         if self.repair.phase is Phase.COMMIT:
             return
         if view.seat(source) is not None and step.now - self._asked_at >= self._context.settings.keep_alive // 4:
@@ -203,8 +199,8 @@ class Membership:
 
     def _ahead(self, source: ProcessId) -> bool:
         """Whether a member was heard in a later view."""
-        mark, view = self._marks.get(source), self._context.agreed
-        return mark is not None and view is not None and mark.start > view.mark.start
+        stream, view = self._following.streams.get(source), self._context.agreed
+        return stream is not None and view is not None and stream.last_mark.start > view.mark.start
 
     def _begin_alone(self, step: Step) -> None:
         self.repair.begin(step, self._sending.last_sequence, self._sending.last_number + 1)
