@@ -46,9 +46,9 @@ class View(Struct, frozen=True):
 
     Under timestamp order the senders agree on it: all who install it have the same members and start, and those who
     come from the same view (`transitional`, where this process is one of them) have delivered the same messages in it.
-    `merged` are the views that its members come from; `suspects` says who was suspected by whom. `whole` is False at a
-    receiver that came into the middle of it, `primary` says whether this is the primary component, where one is asked
-    for. Under source order every receiver has views of its own (000 1.3.2), without any of this.
+    `merged` are the views that its members come from; `suspects` says who was suspected by whom. `whole` is False
+    where this process came into the middle of it, `primary` says whether this is the primary component, where one is
+    asked for. Under source order every receiver has views of its own (000 1.3.2), without any of this.
     """
 
     id: ViewId

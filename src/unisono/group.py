@@ -111,11 +111,11 @@ class Group:
         await outbox.send(data, called if any(called) else ())
 
     async def change(self, service: Service, sources: Literal["all"] | Iterable[str] = "all") -> None:
-        """Receive by another service from now on, and stay in the group.
+        """Receive by another service, and stay in the group.
 
-        When this returns, all that comes is of the new service; what the old one delivered and was not taken yet is
-        taken first. From `timestamp` to `source` no message is lost or repeated; into `timestamp` none is repeated, and
-        those of other senders begin with the view that has them.
+        What the old service delivered and was not taken yet is taken first. Between `source` and `timestamp`, either
+        way, no message is lost or repeated, and a View with the reason `service changed` stands where the new service
+        begins. Into `timestamp` the old service goes on until the order can begin, soon after this returns.
         """
         outbox = self._open_outbox()
         chosen = sources if isinstance(sources, str) else list(sources)

@@ -206,9 +206,6 @@ def test_what_nobody_has_is_unrecovered(realm: str) -> None:
     run(main())
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a change into timestamp order begins alone and skips what others send until it has merged"
-)
 def test_a_change_between_reliable_services_loses_and_repeats_nothing(realm: str) -> None:
     """The receiver changes both ways, several times, while it and the others send."""
 

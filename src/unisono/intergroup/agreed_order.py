@@ -40,14 +40,13 @@ class Transition(Struct, frozen=True):
 class ByTimestamp(BySource):
     """Delivers the streams of the members of one agreed view after another."""
 
-    __slots__ = ("_entering", "_met", "_order", "_pending", "_view", "halted", "unable")
+    __slots__ = ("_met", "_order", "_pending", "_view", "halted", "unable")
 
     def __init__(self, context: Context, sending: Sending, delivery: Delivery, streams: dict[ProcessId, Stream]):
         super().__init__(context, sending, delivery, streams)
         self._order = TimestampOrder()
         self._pending: deque[Transition] = deque()
         self._view: AgreedView | None = None
-        self._entering: tuple[AgreedView, NewView] | None = None
         self._met: set[ProcessId] = set()
         self.halted = False
         """The end of the view is being agreed: nothing is delivered, and nothing that comes is dropped."""
@@ -80,12 +79,32 @@ class ByTimestamp(BySource):
         return now if first is None else min(now, first[0][0])
 
     def begin(self, step: Step, reason: ViewReason) -> None:
-        """The first view comes from the membership. What was sent before it belongs to no agreed view."""
-        self._delivery.drop_own()
+        """The first view comes from the membership."""
+
+    def enter(self, step: Step, message: NewView, start: Sequence[StartPoint], reason: ViewReason) -> None:
+        """Come into the middle of a view that stands, from these points on."""
+        view, sends = AgreedView.of(message), not self._receives
+        start = sorted([*start, self.own_start] if sends else start)
+        self._present(step, view, start)
+        self._met = set(view.members)
+        event = View(
+            view.id,
+            None,
+            view.members,
+            tuple(start),
+            tuple((process, reason) for process in view.members),
+            transitional=(),
+            merged=tuple(origin.view for origin in message.origins),
+            suspects=tuple(message.suspects),
+            role=self._context.settings.role,
+            whole=not sends and tuple(start) == view.start,
+            primary=message.primary,
+        )
+        self._delivery.enter(step, event)
+        self._pump(step)
 
     def add(self, step: Step, stream: Stream) -> None:
         """A source was activated; it brings nothing before it is in the view."""
-        self._advance_entry(step)
 
     def delivered(self, source: ProcessId) -> int:
         """The last sequence of a member that was delivered, or passed over."""
@@ -104,8 +123,6 @@ class ByTimestamp(BySource):
         elif stream.ending is not None:
             if all(over is not stream for over, _ in self.over):
                 self.over.append((stream, stream.ending))
-        elif self._entering is not None:
-            self._advance_entry(step)
         elif self._drops(stream):
             while stream.next_message() is not None:
                 pass
@@ -135,33 +152,14 @@ class ByTimestamp(BySource):
         """A view is agreed: it stands when everything before it is delivered."""
         cut = {} if origin is None else dict(origin.cut)
         self.halted = False
-        self._entering = None
         self._pending.append(Transition(message, origin, AgreedView.of(message), cut, reason))
         if len(self._pending) == 1:
             self._apply_cut()
         self._pump(step)
 
-    def enter(self, step: Step, message: NewView) -> None:
-        """Come into a view that stands already, wherever it is now (000 5.3.1): as a receiver."""
-        self._entering = AgreedView.of(message), message
-        self._advance_entry(step)
-
-    def drop_out(self) -> None:
-        """Follow no view any more; the next one is entered anew."""
-        for _, stream in sorted(self._streams.items()):
-            stream.in_view = False
-            stream.cut = None
-            self._order.remove(stream.source)
-            if stream.ending is not None:
-                self.over.append((stream, stream.ending))
-        self._pending.clear()
-        self._view = None
-        self._entering = None
-        self.halted = False
-
     def _drops(self, stream: Stream) -> bool:
         """Whether what comes of a stranger is of no use: it will not be a member before it says where it starts."""
-        if self.halted or stream.in_view or self._entering is not None:
+        if self.halted or stream.in_view:
             return False
         return all(transition.view.seat(stream.source) is None for transition in self._pending)
 
@@ -313,45 +311,3 @@ class ByTimestamp(BySource):
             role=self._context.settings.role,
             primary=message.primary,
         )
-
-    @staticmethod
-    def _find_starts(view: AgreedView, members: list[Stream]) -> list[StartPoint] | None:
-        """Where all of them start after one point in time, if they are that far."""
-        while True:
-            floor = max(view.id.start, *(max(stream.granted_at, stream.passed) for stream in members))
-            start = [stream.find_start(floor, view.mark) for stream in members]
-            if all(stream.passed <= floor for stream in members):
-                found = [point for point in start if point is not None]
-                return found if len(found) == len(start) else None
-
-    def _advance_entry(self, step: Step) -> None:
-        """Come into a view when a stream of every member is past one point in time, from which all are delivered."""
-        if self._entering is None:
-            return
-        view, message = self._entering
-        streams = [self._streams.get(process) for process in view.members]
-        if any(stream is None or stream.silent or stream.ending is not None for stream in streams):
-            return
-        members = [stream for stream in streams if stream is not None]
-        start = self._find_starts(view, members)
-        if start is None:
-            return
-        self._entering = None
-        whole = tuple(start) == view.start
-        self._present(step, view, start)
-        reasons = tuple((process, ViewReason.JOINED) for process in view.members)
-        event = View(
-            view.id,
-            None,
-            view.members,
-            tuple(start),
-            reasons,
-            transitional=(),
-            merged=tuple(origin.view for origin in message.origins),
-            suspects=tuple(message.suspects),
-            role=self._context.settings.role,
-            whole=whole,
-            primary=message.primary,
-        )
-        self._delivery.enter(step, event)
-        self._pump(step)

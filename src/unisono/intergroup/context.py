@@ -27,6 +27,7 @@ class Context:
         "_places",
         "agreed",
         "awaits",
+        "changing",
         "clock",
         "deadlines",
         "distances",
@@ -69,6 +70,8 @@ class Context:
         """Nothing is sent now: a view is about to end."""
         self.awaits = False
         """Nothing is sent now: this process has just come, or was stopped, and looks for others."""
+        self.changing = False
+        """The application wants timestamp order, and has its old service until it is there."""
         self.agreed: AgreedView | None = None
         """The agreed view that this process is in, whatever views its application sees."""
         self.clock = clock
@@ -97,7 +100,7 @@ class Context:
 
     def takes_part_with(self, name: str) -> bool:
         """Whether a sender, whatever its application wants, takes part in timestamp order with that name (003 6.4)."""
-        return self.speaks and (self.settings.senders == "all" or name in self.settings.senders)
+        return (self.speaks or self.changing) and (self.settings.senders == "all" or name in self.settings.senders)
 
     def tell(self, step: Step, address: Address, message: ControlMessage) -> None:
         for datagram in self.writer.control([message]):

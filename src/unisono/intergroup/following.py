@@ -11,11 +11,12 @@ from collections.abc import Collection, Sequence
 
 from unisono.engine import Address, Contribute
 from unisono.events import SourceUnavailable, ViewReason
-from unisono.identity import ProcessId
+from unisono.identity import ProcessId, StartPoint
 from unisono.intergroup.activation import Activation
 from unisono.intergroup.agreed_order import ByTimestamp
 from unisono.intergroup.context import Context, repair_row
 from unisono.intergroup.delivery import Delivery
+from unisono.intergroup.entering import Entering
 from unisono.intergroup.gathered import receiver_mark
 from unisono.intergroup.hierarchy.aggregation import STABILITY
 from unisono.intergroup.presenting import BySource
@@ -76,6 +77,7 @@ class Following:
         "_reported_at",
         "_sending",
         "attempts",
+        "entering",
         "lost",
         "streams",
     )
@@ -92,6 +94,8 @@ class Following:
         self._activations: dict[ProcessId, Activation] = {}
         self._departed: dict[ProcessId, tuple[int, int]] = {}
         self._followed: dict[ProcessId, None] = {}
+        self.entering: Entering | None = None
+        """The way into timestamp order, while it is not there yet."""
         self._presentation = self._present()
         self._crowded: set[ProcessId] = set()
         self._reported_at = 0
@@ -101,7 +105,7 @@ class Following:
 
     @property
     def ordered(self) -> ByTimestamp | None:
-        """What delivers in timestamp order, if that is what the application chose."""
+        """What delivers in timestamp order, if that is what the application has."""
         return self._presentation if isinstance(self._presentation, ByTimestamp) else None
 
     def follows(self, source: ProcessId) -> bool:
@@ -110,7 +114,7 @@ class Following:
     @property
     def active(self) -> bool:
         """Whether anybody is followed at all: by the application's wish, or because this process sends."""
-        return self._context.speaks or self._context.settings.reliable
+        return self._context.speaks or self._context.settings.reliable or self._context.changing
 
     @property
     def may_send(self) -> bool:
@@ -124,17 +128,17 @@ class Following:
         return self._presentation.reached
 
     def begin(self, step: Step, reason: ViewReason) -> None:
-        """The application's service begins: at a join, or when it is changed."""
+        """The application's service begins: at a join, or when another than timestamp order is chosen."""
+        settings = self._context.settings
         self._presentation = self._present()
+        self.entering = None
+        if settings.service == "timestamp" and settings.role == "receiver":
+            self.look_for_entry(step)
         for source, stream in sorted(self.streams.items()):
-            stream.silent = not self._context.wants(source.name)
+            stream.silent = self._is_silent(source)
             stream.in_view = False
             stream.cut = None
-            if self._starts_anew_with(source):
-                self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
-                del self.streams[source]
-                self._repairing.retire(source, step.now + self._context.settings.patience)
-            elif not self._needs(source.name) or (stream.silent and stream.ending is not None):
+            if not self._needs(source.name) or (stream.silent and stream.ending is not None):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
                 del self.streams[source]
                 self._repairing.forget(source)
@@ -144,7 +148,7 @@ class Following:
             if not self._needs(source.name):
                 self._give_up(step, source, activation)
                 del self._activations[source]
-        if self._context.settings.reliable:
+        if settings.reliable and self.entering is None:
             self._presentation.begin(step, reason)
             self._bury(step)
         else:
@@ -152,17 +156,58 @@ class Following:
                 self._present_news(step, stream)
         self._catch_up(step, self.streams)
 
-    def _starts_anew_with(self, source: ProcessId) -> bool:
-        """Whether this sender leaves the agreed view it shares with a source, to begin alone: that one will drop it."""
-        settings = self._context.settings
-        return settings.service == "timestamp" and settings.role == "sender" and self._context.shares_view(source)
+    def look_for_entry(self, step: Step) -> None:
+        """Look for a place where timestamp order can begin; until then all goes on as it is."""
+        until = step.now + self._context.settings.patience
+        self.entering = Entering(self._context, self._presentation, self.streams, until)
+
+    def find_entry(self, step: Step) -> list[StartPoint] | None:
+        """Where each source starts in timestamp order, if it can begin now."""
+        if self.entering is None:
+            return None
+        start = self.entering.advance(step)
+        self._bury(step)
+        return start
+
+    def take_over(self, step: Step, start: list[StartPoint], reason: ViewReason) -> None:
+        """Timestamp order begins, with each source at its start."""
+        assert self.entering is not None
+        assert self.entering.message is not None
+        message, self.entering = self.entering.message, None
+        self._presentation = ordered = ByTimestamp(self._context, self._sending, self._delivery, self.streams)
+        for source, stream in sorted(self.streams.items()):
+            stream.silent = self._is_silent(source)
+            stream.in_view = False
+            self._ask(step, source, stream.address, stream.attempt)
+        ordered.enter(step, message, start, reason)
+        self._bury(step)
+        self._catch_up(step, self.streams)
+
+    def drop_out(self, step: Step) -> None:
+        """Follow no view any more: what comes next has a gap before it, and stands in no order with what came."""
+        step.flush()
+        self._delivery.begin_stretch(absent=True)
+        self._presentation = BySource(self._context, self._sending, self._delivery, self.streams)
+        self.look_for_entry(step)
+        for _, stream in sorted(self.streams.items()):
+            stream.silent = True
+            stream.in_view = False
+            stream.cut = None
+            self._present_news(step, stream)
+        self._catch_up(step, self.streams)
+
+    def _is_silent(self, source: ProcessId) -> bool:
+        """Whether nothing of a source is to be delivered: it is not wanted, or timestamp order is not there yet."""
+        looks = self.entering is not None and self._context.settings.service == "timestamp"
+        return looks or not self._context.wants(source.name)
 
     def _needs(self, name: str) -> bool:
         """Whether a source of that name is to be followed, be it to deliver it or to take part with it."""
         return self._context.wants(name) or self._context.takes_part_with(name)
 
     def _present(self) -> BySource | ByTimestamp:
-        kind = ByTimestamp if self._context.settings.service == "timestamp" else BySource
+        settings = self._context.settings
+        kind = ByTimestamp if settings.service == "timestamp" and settings.role == "sender" else BySource
         return kind(self._context, self._sending, self._delivery, self.streams)
 
     def leave(self, step: Step) -> None:
@@ -174,6 +219,7 @@ class Following:
         self.streams.clear()
         self._activations.clear()
         self._contribute(step, [])
+        self.entering = None
         self._presentation = self._present()
         for name in ("activation", "report", "request"):
             self._context.deadlines.clear(name)
@@ -268,7 +314,7 @@ class Following:
         self._followed[source] = None
         while len(self._followed) > FOLLOWED_LIMIT:
             del self._followed[next(iter(self._followed))]
-        silent = not self._context.wants(source.name)
+        silent = self._is_silent(source)
         timing = RequestTiming(self._context.process, self._context.pace)
         self.streams[source] = stream = Stream(source, address, message, self._context.settings, silent, timing)
         self._presentation.add(step, stream)
@@ -329,22 +375,12 @@ class Following:
             self._presentation.go_on(step)
             self._bury(step)
 
-    def enter(self, step: Step, message: NewView) -> None:
-        """A receiver comes into a view that stands."""
-        if isinstance(self._presentation, ByTimestamp):
-            self._presentation.enter(step, message)
-            self._bury(step)
-
     def drain(self, step: Step) -> None:
         """The application has room again: deliver what waits for it."""
         stalled = self._presentation.resume(step)
         self._bury(step)
         if stalled:
             self._catch_up(step, self.streams)
-
-    def catch_up_all(self, step: Step) -> None:
-        """Nothing waits any more: say so."""
-        self._catch_up(step, self.streams)
 
     def _catch_up(self, step: Step, sources: Collection[ProcessId]) -> None:
         """There may be room again: ask for what had none, and say how far this process is."""
@@ -536,11 +572,6 @@ class Following:
         stream.become_ending(reason)
         self._present_news(step, stream)
 
-    def begin_stretch(self, step: Step) -> None:
-        """What follows has a gap before it, and stands in no order with what came."""
-        step.flush()
-        self._delivery.begin_stretch(absent=True)
-
     def let_go(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
         """Follow a source no longer that is in no view here any more; it may be followed anew."""
         stream = self._active(source)
@@ -568,7 +599,8 @@ class Following:
             if reason in (ViewReason.LEFT, ViewReason.TOO_LARGE):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
             if reason is ViewReason.LEFT:
-                self._departed[source] = (stream.attempt, max(stream.window.highest, stream.window.next - 1))
+                last = max(stream.window.highest, stream.window.next - 1)
+                self._departed[source] = (stream.attempt, last if stream.farewell is None else stream.farewell)
                 while len(self._departed) > DEPARTED_LIMIT:
                     del self._departed[next(iter(self._departed))]
 

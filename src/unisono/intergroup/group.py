@@ -158,6 +158,7 @@ class IntergroupEngine:
         self._on_time(step)
         if self._phase is Phase.MEMBER:
             self._membership.settle(step)
+            self._receiving.settle(step)
         if self._speaking.waits_for_view and self._receiving.following.may_send:
             self._speaking.advance(step)
         if self._phase is Phase.LEAVING and self._speaking.all_stable:
@@ -232,7 +233,7 @@ class IntergroupEngine:
             step.note(Reason.NOT_MEMBER)
         elif isinstance(wish, ChangeService):
             self._receiving.change(step, wish.service, wish.sources)
-            self._membership.join(step)
+            self._membership.on_change(step)
         else:
             self._receiving.recover(step, wish)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from unisono.events import LeftBehind, ViewReason
-from unisono.identity import ProcessId, StartPoint
+from unisono.identity import ProcessId, StartPoint, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.sending import OwnMessage, Sending
@@ -24,13 +24,14 @@ Reasons = Sequence[tuple[ProcessId, ViewReason]]
 class BySource:
     """Reliable source order (000 4.7): each stream on its own, as fast as the application takes it."""
 
-    __slots__ = ("_context", "_delivery", "_sending", "_stalled", "_streams", "over")
+    __slots__ = ("_context", "_delivery", "_held", "_sending", "_stalled", "_streams", "over")
 
     def __init__(self, context: Context, sending: Sending, delivery: Delivery, streams: dict[ProcessId, Stream]):
         self._context = context
         self._sending = sending
         self._delivery = delivery
         self._streams = streams
+        self._held = False
         self._stalled = False
         self.over: list[tuple[Stream, ViewReason]] = []
 
@@ -63,7 +64,7 @@ class BySource:
 
     def pass_through(self, step: Step, stream: Stream, packet: DataPacket) -> bool:
         """Hand a run on at once that is next, without keeping it; False if it has to be kept."""
-        if not stream.silent and self._delivery.room < len(packet.messages):
+        if self._held or (not stream.silent and self._delivery.room < len(packet.messages)):
             return False
         if not stream.pass_through(packet.messages):
             return False
@@ -73,6 +74,8 @@ class BySource:
 
     def on_news(self, step: Step, stream: Stream) -> None:
         """Something came of a source, or it has ended."""
+        if self._held:
+            return
         while stream.silent or self._delivery.has_room:
             if not self._hand_over(step, stream):
                 return
@@ -82,12 +85,16 @@ class BySource:
 
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
         """This process has sent: it receives its own messages too (000 4.1)."""
-        if self._context.wants(self._context.process.name):
+        if not self._context.wants(self._context.process.name):
+            return
+        if self._held:
+            self._delivery.queue_own(messages)
+        else:
             self._delivery.own_messages(step, messages)
 
     def resume(self, step: Step) -> bool:
         """The application has room again; True when something had waited for it."""
-        self._delivery.own_messages(step, ())
+        self.own_messages(step, ())
         if not self._stalled:
             return False
         self._stalled = False
@@ -95,13 +102,40 @@ class BySource:
             self.on_news(step, stream)
         return True
 
+    def hold(self) -> None:
+        """Hand nothing on by itself: another order is about to take over, and what is before it is brought to here."""
+        self._held = True
+
+    def go_on(self, step: Step) -> None:
+        """Hand on what comes, again."""
+        self._held = False
+        for _, stream in sorted(self._streams.items()):
+            self.on_news(step, stream)
+        self.own_messages(step, ())
+
+    def bring(self, step: Step, stream: Stream, floor: int | None, mark: ViewMark) -> bool:
+        """Hand on what is before a point of a view, or everything; False when the application has no room for it."""
+        while floor is None or stream.is_before(floor, mark):
+            if stream.window.head is not None and not (stream.silent or self._delivery.has_room):
+                self._stalled = True
+                step.mark("application-full")
+                return False
+            if not self._hand_over(step, stream):
+                return True
+        return True
+
+    @property
+    def own_start(self) -> StartPoint:
+        """Where this process starts in a view that it comes into now."""
+        own = self._delivery.oldest_own
+        sequence = own.sequence if own else self._sending.last_sequence + 1
+        number = own.number if own else self._sending.last_number + 1
+        return StartPoint(self._context.process, sequence, number)
+
     def install(self, step: Step, reasons: Reasons) -> None:
         start = [stream.point for stream in self._streams.values() if stream.in_view]
-        itself = self._context.process
-        if self._context.wants(itself.name):
-            own = self._delivery.oldest_own
-            sequence = own.sequence if own else self._sending.last_sequence + 1
-            start.append(StartPoint(itself, sequence, own.number if own else self._sending.last_number + 1))
+        if self._context.wants(self._context.process.name):
+            start.append(self.own_start)
         self._delivery.install(step, sorted(start), reasons)
 
     def _hand_over(self, step: Step, stream: Stream) -> bool:

@@ -64,31 +64,48 @@ class Receiving:
         self._show_members(step, [(self._context.process, ViewReason.JOINED)])
 
     def leave(self, step: Step) -> None:
+        self._context.changing = False
         self.following.leave(step)
         self.casual = None
 
     def change(self, step: Step, service: Service, sources: Literal["all"] | tuple[str, ...]) -> None:
-        """Serve the application differently from now on; between two reliable services nothing is lost or repeated."""
+        """Serve the application differently: into timestamp order as soon as it can begin, otherwise from now on.
+
+        Between two reliable services nothing is lost or repeated.
+        """
+        if service != "timestamp":
+            self._begin_service(step, service, sources)
+            self.following.begin(step, ViewReason.SERVICE)
+            self._show_members(step, [(self._context.process, ViewReason.SERVICE)])
+            if self.casual is not None:
+                self.casual.own_messages(step, self._delivery.take_own())
+        elif self._context.settings.service != "timestamp" and not self._context.changing:
+            self._context.changing = True
+            self.following.look_for_entry(step)
+
+    def settle(self, step: Step) -> None:
+        """After every fact: see whether timestamp order can begin."""
+        start = self.following.find_entry(step)
+        if start is None:
+            return
+        reason = ViewReason.SERVICE if self._context.changing else ViewReason.JOINED
+        if self._context.changing:
+            self._begin_service(step, "timestamp", "all")
+        self.following.take_over(step, start, reason)
+
+    def _begin_service(self, step: Step, service: Service, sources: Literal["all"] | tuple[str, ...]) -> None:
         context = self._context
         if isinstance(self.casual, TimestampLatest):
             self.casual.release_all(step)
         step.flush()
-        ordered = service == "timestamp"
-        context.settings = replace(
-            context.settings,
-            service=service,
-            sources="all" if ordered else sources,
-            across=context.settings.across if ordered else "",
-        )
+        across = context.settings.across if service == "timestamp" else ""
+        context.settings = replace(context.settings, service=service, sources=sources, across=across)
+        context.changing = False
         self._place.stretch += 1
         self._place.service = SERVICE_CODES[service]
         self._delivery.begin_stretch()
         self.casual = self._choose()
         step.mark("service-changed")
-        self.following.begin(step, ViewReason.SERVICE)
-        self._show_members(step, [(context.process, ViewReason.SERVICE)])
-        if self.casual is not None:
-            self.casual.own_messages(step, self._delivery.take_own())
 
     def on_heard(self, step: Step, peer: ProcessId) -> None:
         """A peer lives: news for an application that asked for membership (003 6.1)."""

@@ -36,7 +36,7 @@ class Stream:
         "closed",
         "cut",
         "ending",
-        "granted_at",
+        "farewell",
         "in_view",
         "last_mark",
         "listeners",
@@ -74,7 +74,6 @@ class Stream:
         self.silent = silent
         """Followed without being delivered: a sender takes part in the order whatever its application wants."""
         self.in_view = False
-        self.granted_at = grant.timestamp
         self.reached = grant.timestamp
         """Whatever comes after what was taken so far has a later timestamp than this."""
         self.passed = grant.timestamp
@@ -94,6 +93,8 @@ class Stream:
         self.attempt = grant.attempt
         self.patience = grant.patience
         self.ending: ViewReason | None = None
+        self.farewell: int | None = None
+        """The sequence with which the source left, once that is taken; it may be back since."""
         self.window = ReceiveWindow(grant.sequence, settings.receive_buffer_bytes)
         self.tickets = Tickets()
         self.assembly = OrderedAssembly(settings.message_limit_bytes)
@@ -137,16 +138,17 @@ class Stream:
         self.reached = max(self.reached, timestamp)
         self._spans = {mark: span for mark, span in self._spans.items() if mark.start >= timestamp}
 
-    def find_start(self, floor: int, mark: ViewMark) -> StartPoint | None:
-        """Where this source starts in its view for one who comes into the middle of it, after `floor`; None if the
-        source is not that far yet, or in another view by now. A message of which a part is before `floor` is before it
-        as a whole: then `passed` is later than `floor` afterwards."""
+    def is_before(self, floor: int, mark: ViewMark) -> bool:
+        """Whether the next message is before that point of a view. If a part of it is, it is as a whole."""
         head = self.window.head
-        while head is not None and (
-            head.timestamp <= floor or head.index or self.mark_of(head.sequence).start < mark.start
-        ):
-            self.next_message()
-            head = self.window.head
+        return head is not None and (
+            head.timestamp <= floor or head.index > 0 or self.mark_of(head.sequence).start < mark.start
+        )
+
+    def start_after(self, floor: int, mark: ViewMark) -> StartPoint | None:
+        """Where this source starts for one who comes into the middle of its view, at that point, having taken what is
+        before it; None if the source is not that far yet, or in another view by now."""
+        head = self.window.head
         if head is not None:
             return self.point if self.mark_of(head.sequence) == mark else None
         return self.point if self.reached >= floor and not self._inside else None
@@ -252,7 +254,9 @@ class Stream:
         self.reached = max(self.reached, message.timestamp)
         self.passed = message.timestamp
         self._inside = message.index + 1 < message.count
-        if message.index + 1 == message.count and not message.flags & LEAVE:
+        if message.flags & LEAVE:
+            self.farewell = message.sequence
+        elif message.index + 1 == message.count:
             self.next_number = message.number + 1
         return message
 

@@ -65,16 +65,25 @@ class Membership:
 
     @property
     def _follows_views(self) -> bool:
-        return not self._sends and self._context.settings.service == "timestamp"
+        return not self._sends and (self._context.settings.service == "timestamp" or self._context.changing)
 
     def join(self, step: Step) -> None:
-        """The application joins, or changes its service."""
         if self._context.settings.service != "timestamp":
             return
         if self._sends:
             self._begin_alone(step)
             self._await_others(step)
         else:
+            self._receiver.begin(step)
+
+    def on_change(self, step: Step) -> None:
+        """The application changes its service: a sender stays in its view, or comes into one, and a receiver looks."""
+        if not self._follows_views:
+            if self._context.changing:
+                self._be_in_a_view(step)
+            elif not self._sends:
+                self._context.agreed = None
+        elif self._following.entering is not None and self._following.entering.view is None:
             self._receiver.begin(step)
 
     def leave(self, step: Step) -> None:
@@ -163,6 +172,8 @@ class Membership:
             self.repair.on_progress(step)
         if self._follows_views:
             self._receiver.on_progress(step)
+        elif self._following.entering is not None:
+            self._following.entering.aim(step, None if self.repair.repairing else self.repair.standing)
         if self._awaits_until is not None:
             view = self._context.agreed
             met = view is not None and view.id != self._awaits_in and len(view.seats) > 1
@@ -170,7 +181,7 @@ class Membership:
                 self._awaits_until = None
                 self._context.deadlines.clear("discovery")
                 self._context.awaits = False
-        if self._sends and self._context.agreed is not None:
+        if self._sends and not self._context.deadlines.is_set("suspicion"):
             due = self.suspicion.next_due(step.now)
             if due is not None:
                 self._context.deadlines.set("suspicion", due)

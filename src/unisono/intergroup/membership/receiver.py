@@ -105,13 +105,12 @@ class ReceiverRepair:
         """Ask for a view that does not come; give up one that is not followed by another."""
         settings = self._context.settings
         ordered = self._following.ordered
-        if ordered is None:
-            return
-        if ordered.halted and self._waits_since is None:
+        halted = ordered is not None and ordered.halted
+        if halted and self._waits_since is None:
             self._waits_since = step.now
         if self._waits_since is not None and step.now - self._waits_since >= settings.patience:
             self._start_anew(step, "the next view did not come")
-        elif self._view is None or ordered.halted:
+        elif self._view is None or halted:
             self._ask(step)
         self._context.deadlines.set("membership", step.now + settings.keep_alive // 2)
 
@@ -163,13 +162,12 @@ class ReceiverRepair:
 
     def _on_new_view(self, step: Step, message: NewView) -> None:
         ordered, view = self._following.ordered, self._view
-        if ordered is None or (view is not None and message.view <= view.id):
+        if view is not None and message.view <= view.id:
             return
         if not self._context.believes(step, message.view.start):
             return
-        if view is None:
-            self._context.agreed = AgreedView.of(message)
-            self._following.enter(step, message)
+        if ordered is None or view is None:
+            self._aim(step, message)
             return
         origin = next((origin for origin in message.origins if origin.view == view.id), None)
         if origin is None:
@@ -214,14 +212,15 @@ class ReceiverRepair:
         """Give up following, and look for a view to come into; that of a message, where there is one."""
         step.mark("dropped-out")
         step.deliver(DroppedOut(reason))
-        self._following.begin_stretch(step)
-        ordered = self._following.ordered
-        assert ordered is not None
-        ordered.drop_out()
-        self._following.catch_up_all(step)
+        self._following.drop_out(step)
         self.begin(step)
         if message is None:
             self._ask(step)
         else:
-            self._context.agreed = AgreedView.of(message)
-            self._following.enter(step, message)
+            self._aim(step, message)
+
+    def _aim(self, step: Step, message: NewView) -> None:
+        """A view stands: come into it, wherever it is."""
+        assert self._following.entering is not None, "who is in no view looks for one"
+        self._context.agreed = AgreedView.of(message)
+        self._following.entering.aim(step, message)

@@ -129,6 +129,11 @@ class MembershipRepair:
         """From its recovery information until the view stands or the proposal fails, nothing is sent or delivered."""
         return self.phase in (Phase.RECOVERY_INFO, Phase.RECOVERY, Phase.COMMIT)
 
+    @property
+    def standing(self) -> NewView | None:
+        """The view that stands here."""
+        return None if self.view is None else self._history[self.view.id]
+
     def begin(self, step: Step, sent: int, number: int) -> None:
         """Be alone at first: a newcomer is a view of its own that merges with others."""
         context = self._context
@@ -278,9 +283,9 @@ class MembershipRepair:
 
     def tell_view(self, step: Step, address: Address, known: ViewId | None) -> None:
         """Answer who asks what view stands: with the one that follows the view it knows, or the current one."""
-        if self.view is None:
+        message = self.standing
+        if message is None:
             return
-        message = self._history[self.view.id]
         if known is not None:
             following = [one for one in self._history.values() if any(origin.view == known for origin in one.origins)]
             message = following[0] if following else message
@@ -651,6 +656,7 @@ class MembershipRepair:
             if process != context.process:
                 self._suspicion.watch(process, step.now)
                 self._reluctance.on_joined(process, step.now)
+        context.deadlines.clear("suspicion")
         self._ground.install(step, message, origin, reason)
         self._plan_merge(step)
 

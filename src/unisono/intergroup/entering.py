@@ -1,0 +1,87 @@
+"""The way into timestamp order at some point of a view that stands (000 5.3.1): for a receiver that has just come, and
+for an application that had another service so far.
+
+Up to that point everything is taken source by source, as before. It goes to an application that had a reliable service,
+which therefore loses nothing, and to nobody otherwise.
+"""
+
+from __future__ import annotations
+
+from unisono.identity import ProcessId, StartPoint
+from unisono.intergroup.context import Context
+from unisono.intergroup.membership.view import AgreedView
+from unisono.intergroup.presenting import BySource
+from unisono.intergroup.stream import Stream
+from unisono.reliable.step import Step
+from unisono.wire.membership_messages import NewView
+
+
+class Entering:
+    """Looks for a point in time from which every member of a view can be delivered."""
+
+    __slots__ = ("_before", "_context", "_floor", "_streams", "_until", "message", "view")
+
+    def __init__(self, context: Context, before: BySource, streams: dict[ProcessId, Stream], until: int) -> None:
+        self._context = context
+        self._before = before
+        self._streams = streams
+        self._until = until
+        """Until then a source that is followed and not in the view yet is waited for."""
+        self._floor: int | None = None
+        self.message: NewView | None = None
+        self.view: AgreedView | None = None
+
+    @property
+    def _bridges(self) -> bool:
+        """Whether the application gets what comes before the point."""
+        return self._context.changing and self._context.settings.reliable
+
+    def aim(self, step: Step, message: NewView | None) -> None:
+        """Enter that view; with None there is none to be entered for the time being."""
+        if message is self.message:
+            return
+        self.message = message
+        self.view = None if message is None else AgreedView.of(message)
+        if self.view is not None and not self._bridges:  # nobody is kept waiting by that
+            self._floor = self.view.id.start
+            self._before.hold()
+        else:
+            self._floor = None
+            self._before.go_on(step)
+
+    def advance(self, step: Step) -> list[StartPoint] | None:
+        """Take what is before the point; where everybody starts, once all members are there."""
+        view = self.view
+        if view is None:
+            return None
+        members = self._find_members(step, view)
+        if members is not None:
+            self._floor = max(self._floor or view.id.start, *(stream.passed for stream in members), 0)
+            self._before.hold()
+        if self._floor is None or not self._bring_up_to(step, view, self._floor) or members is None:
+            return None
+        while (passed := max((stream.passed for stream in members), default=0)) > self._floor:
+            self._floor = passed  # a message that began before the point
+            if not self._bring_up_to(step, view, passed):
+                return None
+        start = [stream.start_after(self._floor, view.mark) for stream in members]
+        found = [point for point in start if point is not None]
+        return found if len(found) == len(start) else None
+
+    def _find_members(self, step: Step, view: AgreedView) -> list[Stream] | None:
+        """The streams of all other members, if they are followed, and everybody who is followed is a member."""
+        followed = {source: stream for source, stream in self._streams.items() if stream.ending is None}
+        members = [process for process in view.members if process != self._context.process]
+        if not all(process in followed for process in members):
+            return None
+        if self._bridges and len(followed) > len(members) and step.now < self._until:
+            return None
+        return [followed[process] for process in members]
+
+    def _bring_up_to(self, step: Step, view: AgreedView, floor: int) -> bool:
+        """Let everything pass that is before the point, and all of a source that is not in the view."""
+        for source, stream in sorted(self._streams.items()):
+            member = view.seat(source) is not None
+            if not self._before.bring(step, stream, floor if member else None, view.mark):
+                return False
+        return True
