@@ -166,7 +166,7 @@ class Member:
             assert due is not None or happening.argument is not None, "a timer is running, or so much time passes"
             self._now = max(self._now, due or 0) if happening.argument is None else self._now + happening.argument
         else:
-            self._now = max(self._now, repair._since + repair._patience)
+            self._now = max(self._now, repair._pacing.since + repair._pacing.patience)
             for peer in happening.argument:
                 self._membership.suspicion.hear(PROCESSES[peer], self._now)
 

@@ -136,7 +136,7 @@ def test_a_view_other_than_the_one_agreed() -> None:
     a, b, c = (stage.life(name) for name in "abc")
     stage.run("crash c", "lose new-view from a to b", "run 700ms")
     for _ in range(20):
-        proposal = stage.engine("b")._membership.repair._proposal
+        proposal = stage.engine("b")._membership.repair._recovery.proposal
         if proposal is not None:
             start = EPOCH + stage.play._world.now
             for members in ((a,), (a, b), (a, b, c), (STRANGER,)):
@@ -210,7 +210,7 @@ def test_recovery_information_for_the_proposal_itself() -> None:
     far = (UpTo(a, LAST), UpTo(stage.life("c"), LAST), UpTo(STRANGER, 5))
     stage.run("crash c", "lose recovery-info from b to a", "run 700ms")
     for _ in range(40):
-        proposal = stage.engine("a")._membership.repair._proposal
+        proposal = stage.engine("a")._membership.repair._recovery.proposal
         if proposal is not None:
             info = RecoveryInfo(proposal.number, stage.view, EPOCH, 0, 1, far, None, (), b"")
             stage.forge(b, [info, Ready(proposal.number)])
@@ -227,7 +227,7 @@ def test_ready_and_requests_from_anybody() -> None:
     stage.forge(stage.life("b"), [ViewRequest(STRANGER, stage.view), ViewRequest(stage.life("a"), stage.view)])
     stage.run("run 1s")
     stage.goes_on()
-    assert len(stage.engine("a")._membership.repair._ready) <= 3
+    assert len(stage.engine("a")._membership.repair._recovery.ready) <= 3
 
 
 def test_cut_information_of_who_is_no_receiver() -> None:

@@ -174,7 +174,7 @@ def any_view_will_do(patch: pytest.MonkeyPatch) -> None:
         assert self.view is not None
         itself, view = self._context.process, self.view.id
         if self.phase is Phase.COMMIT and any(o.view == view and itself in o.entrants for o in message.origins):
-            self._install(step, message, self._own_origin())
+            self._install(step, message, self._recovery.own_origin)
         else:
             original(self, step, source, message)
 

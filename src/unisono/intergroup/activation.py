@@ -6,7 +6,14 @@ knows its activation point. Requests are repeated; a source that never answers i
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from unisono.engine import Address
+from unisono.events import SourceUnavailable
+from unisono.identity import ProcessId
+from unisono.intergroup.context import Context
+from unisono.reliable.step import Step
+from unisono.wire.messages import ActivationRequest, Deactivation
 
 
 class Activation:
@@ -25,3 +32,71 @@ class Activation:
     def become_resting(self, until: int) -> None:
         self.resting = True
         self.due = until
+
+
+class Activations:
+    """Whom one receiver has asked to be followed, and who has not granted it yet."""
+
+    __slots__ = ("_context", "_pending", "attempts")
+
+    def __init__(self, context: Context, attempts: int) -> None:
+        self._context = context
+        self._pending: dict[ProcessId, Activation] = {}
+        self.attempts = attempts
+        """How many there have been; each has its number."""
+
+    def __contains__(self, source: ProcessId) -> bool:
+        return source in self._pending
+
+    def begin(self, step: Step, source: ProcessId, address: Address) -> None:
+        self.attempts += 1
+        self._pending[source] = Activation(address, self.attempts, step.now)
+        self._context.deadlines.advance("activation", step.now)
+
+    def find(self, source: ProcessId, attempt: int) -> Activation | None:
+        """What a source grants, if it was asked for that."""
+        activation = self._pending.get(source)
+        return None if activation is None or activation.resting or activation.attempt != attempt else activation
+
+    def forget(self, source: ProcessId) -> None:
+        self._pending.pop(source, None)
+
+    def give_up(self, step: Step, needed: Callable[[str], bool]) -> None:
+        """Of those who are not needed any more: one that may have granted what it was asked need not count this
+        process."""
+        for source, activation in sorted(self._pending.items()):
+            if not needed(source.name):
+                if activation.tries:
+                    self._context.tell(step, activation.address, Deactivation(source, activation.attempt))
+                del self._pending[source]
+
+    def ask_again(self, step: Step) -> None:
+        """Ask for what was not granted yet, give up what was asked for too often."""
+        settings = self._context.settings
+        for source, activation in sorted(self._pending.items()):
+            if activation.due > step.now:
+                continue
+            if activation.resting:
+                del self._pending[source]
+                continue
+            if activation.tries == settings.activation_tries:
+                step.mark("activation-given-up")
+                step.deliver(SourceUnavailable(source))
+                activation.become_resting(step.now + settings.activation_interval * settings.activation_tries)
+                continue
+            if activation.tries:
+                step.mark("activation-asked-again")
+            activation.tries += 1
+            activation.asked_at = step.now
+            activation.due = step.now + self._context.spread(settings.activation_interval)
+            self.ask(step, source, activation.address, activation.attempt)
+        due = min((activation.due for activation in self._pending.values()), default=None)
+        if due is not None:
+            self._context.deadlines.set("activation", due)
+
+    def ask(self, step: Step, source: ProcessId, address: Address, attempt: int) -> None:
+        """Ask to be counted, or say again how: whether this process waits for everybody's time."""
+        settings, extension = self._context.settings, self._context.keys.contribution()
+        ordered, sender = settings.service == "timestamp", settings.role == "sender"
+        mark = self._context.mark
+        self._context.tell(step, address, ActivationRequest(source, attempt, ordered, sender, mark, extension))

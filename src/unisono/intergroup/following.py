@@ -9,53 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from unisono.engine import Address, Contribute
-from unisono.events import SourceUnavailable, ViewReason
+from unisono.engine import Address
+from unisono.events import ViewReason
 from unisono.identity import ProcessId, StartPoint
-from unisono.intergroup.activation import Activation
+from unisono.intergroup.activation import Activations
 from unisono.intergroup.agreed_order import ByTimestamp
-from unisono.intergroup.context import Context, repair_row
+from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.entering import Entering
-from unisono.intergroup.gathered import receiver_mark
-from unisono.intergroup.hierarchy.aggregation import STABILITY
 from unisono.intergroup.presenting import BySource
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.repairing import Repairing
+from unisono.intergroup.reporting import Reporting
+from unisono.intergroup.requesting import Requesting
 from unisono.intergroup.sending import OwnMessage, Sending
 from unisono.intergroup.stream import Stream
 from unisono.reliable.step import Step
-from unisono.reliable.suppression import Asked, RequestTiming, Wait
+from unisono.reliable.suppression import Asked, RequestTiming
 from unisono.reliable.windows import Offer
-from unisono.units import MILLISECOND, SECOND
-from unisono.wire.control_messages import Contribution, Entry
 from unisono.wire.membership_messages import NewView, Origin
 from unisono.wire.messages import (
-    DIRECTLY,
-    POLLED,
     ActivationGrant,
-    ActivationRequest,
     DataPacket,
     Deactivation,
     KeepAlive,
     LeftBehindNotice,
     RepairRequest,
-    Report,
-    ReportEntry,
 )
 
 DEPARTED_LIMIT = 1024
 """How many sources that left are remembered, so that their last packets do not bring them back."""
 
-
-POLL_SPREAD = SECOND
-"""Over how long the answers to a poll are spread."""
-POLL_EVERY = 2 * SECOND
-"""How often a poll that goes on is answered."""
-REPORT_REST = 10 * MILLISECOND
-"""News waits so long to be reported: others wait for what this process says first, and more news may come."""
-UNICAST_REPORTS = 2
-"""Reports to more sources than this are multicast, all in one."""
 
 FOLLOWED_LIMIT = 10_000
 """How many sources are remembered that must not be followed twice."""
@@ -65,20 +49,19 @@ class Following:
     """This process as a receiver that lacks nothing of whom it follows."""
 
     __slots__ = (
-        "_activations",
         "_context",
-        "_contributed",
         "_crowded",
         "_delivery",
         "_departed",
         "_followed",
         "_presentation",
         "_repairing",
-        "_reported_at",
         "_sending",
-        "attempts",
+        "activations",
         "entering",
         "lost",
+        "reporting",
+        "requesting",
         "streams",
     )
 
@@ -89,17 +72,17 @@ class Following:
         self._repairing = repairing
         self._sending = sending
         self._delivery = delivery
-        self.attempts = attempts
         self.streams: dict[ProcessId, Stream] = {}
-        self._activations: dict[ProcessId, Activation] = {}
+        self.activations = Activations(context, attempts)
         self._departed: dict[ProcessId, tuple[int, int]] = {}
         self._followed: dict[ProcessId, None] = {}
         self.entering: Entering | None = None
         """The way into timestamp order, while it is not there yet."""
         self._presentation = self._present()
         self._crowded: set[ProcessId] = set()
-        self._reported_at = 0
-        self._contributed: tuple[Entry, ...] = ()
+        """Of whom more has come, or is missing, than there is room for."""
+        self.requesting = Requesting(context, self.streams, self._crowded)
+        self.reporting = Reporting(context, self.streams, self._crowded)
         self.lost: list[tuple[ProcessId, ViewReason]] = []
         """Members of the agreed view that cannot be followed any longer, for whoever agrees on views."""
 
@@ -143,11 +126,8 @@ class Following:
                 del self.streams[source]
                 self._repairing.forget(source)
             elif stream.ending is None:  # it counts this process already; now it hears whether it is waited for
-                self._ask(step, source, stream.address, stream.attempt)
-        for source, activation in sorted(self._activations.items()):
-            if not self._needs(source.name):
-                self._give_up(step, source, activation)
-                del self._activations[source]
+                self.activations.ask(step, source, stream.address, stream.attempt)
+        self.activations.give_up(step, self._needs)
         if settings.reliable and self.entering is None:
             self._presentation.begin(step, reason)
             self._bury(step)
@@ -178,7 +158,7 @@ class Following:
         for source, stream in sorted(self.streams.items()):
             stream.silent = self._is_silent(source)
             stream.in_view = False
-            self._ask(step, source, stream.address, stream.attempt)
+            self.activations.ask(step, source, stream.address, stream.attempt)
         ordered.enter(step, message, start, reason)
         self._bury(step)
         self._catch_up(step, self.streams)
@@ -214,33 +194,24 @@ class Following:
         """Follow nobody any more, and keep nobody waiting."""
         for source, stream in sorted(self.streams.items()):
             self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
-        for source, activation in sorted(self._activations.items()):
-            self._give_up(step, source, activation)
+        self.activations.give_up(step, lambda name: False)
         self.streams.clear()
-        self._activations.clear()
-        self._contribute(step, [])
+        self.reporting.withdraw(step)
         self.entering = None
         self._presentation = self._present()
         for name in ("activation", "report", "request"):
             self._context.deadlines.clear(name)
 
-    def _give_up(self, step: Step, source: ProcessId, activation: Activation) -> None:
-        """A source that may have granted what was asked of it need not count this process."""
-        if activation.tries:
-            self._context.tell(step, activation.address, Deactivation(source, activation.attempt))
-
     def consider(self, step: Step, source: ProcessId, address: Address) -> None:
         """Begin to follow a source that was heard, if it is wanted and not followed yet."""
-        if source in self.streams or source in self._activations or source in self._departed:
+        if source in self.streams or source in self.activations or source in self._departed:
             return
         settings = self._context.settings
         if not self._needs(source.name):
             return
         if source in self._followed and not settings.rejoin:
             return
-        self.attempts += 1
-        self._activations[source] = Activation(address, self.attempts, step.now)
-        self._context.deadlines.advance("activation", step.now)
+        self.activations.begin(step, source, address)
 
     def forget(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
         """A source is gone without a farewell."""
@@ -248,7 +219,7 @@ class Following:
         if stream is not None:
             step.mark("source-silent" if reason is ViewReason.SILENT else "source-restarted")
             self._end(step, stream, reason)
-        self._activations.pop(source, None)
+        self.activations.forget(source)
         self._departed.pop(source, None)
 
     def on_data(self, step: Step, packet: DataPacket, address: Address) -> None:
@@ -287,12 +258,7 @@ class Following:
             return
         stream.listeners = max(message.listeners, 1)
         stream.last_mark = max(stream.last_mark, message.view)
-        if message.reporting != stream.reporting:
-            stream.reporting = message.reporting
-            if message.reporting == POLLED:
-                stream.polled_at = None
-            wait = int(self._context.randomness.random() * POLL_SPREAD) if message.reporting else 0
-            self._context.deadlines.advance("report", step.now + wait)
+        self.reporting.on_way_of_reporting(step, stream, message.reporting)
         self._repairing.release(source, message.stable)
         self._learn_end(step, stream, message.sequence)
         stream.on_said(message.sequence, message.timestamp)
@@ -300,14 +266,14 @@ class Following:
             self._present_news(step, stream)
 
     def on_activation_grant(self, step: Step, source: ProcessId, address: Address, message: ActivationGrant) -> None:
-        activation = self._activations.get(source)
-        if activation is None or activation.resting or activation.attempt != message.attempt:
+        activation = self.activations.find(source, message.attempt)
+        if activation is None:
             step.note(Reason.GRANT_UNASKED)
             return
         if not self._context.keys.accept(message.extension):
             step.note(Reason.KEYS_REFUSED)
             return
-        del self._activations[source]
+        self.activations.forget(source)
         self._repairing.forget(source)
         if activation.tries == 1:
             self._context.measure(source, step.now - activation.asked_at)
@@ -320,6 +286,12 @@ class Following:
         self._presentation.add(step, stream)
         self._bury(step)
         self._context.deadlines.advance("report", step.now)
+
+    def on_others_request(self, step: Step, asked: Asked, message: RepairRequest) -> None:
+        """Another asked a source for repairs."""
+        stream = self._active(message.target)
+        if stream is not None:
+            self.requesting.on_others_request(step, stream, asked, message)
 
     def on_left_behind(self, step: Step, source: ProcessId, message: LeftBehindNotice) -> None:
         stream = self._active(source)
@@ -339,7 +311,7 @@ class Following:
         stream = self._active(source)
         if stream is not None and stream.on_announced(last, step.now):
             step.mark("gap-at-the-end")
-            self._schedule_request(step, stream)
+            self.requesting.schedule(stream)
 
     def make_room(self, source: ProcessId) -> None:
         """Nothing of a source can be delivered before its messages are complete: all that it may have sent fits."""
@@ -388,131 +360,11 @@ class Following:
             stream = self._active(source)
             if stream is None:
                 continue
-            self._schedule_request(step, stream)
+            self.requesting.schedule(stream)
             if stream.crowded:
                 self._crowded.add(source)
             elif stream.reported < stream.window.contiguous:
-                self._schedule_report(step, stream)
-
-    def activate(self, step: Step) -> None:
-        """Ask for what was not granted yet, give up what was asked for too often."""
-        settings = self._context.settings
-        for source, activation in sorted(self._activations.items()):
-            if activation.due > step.now:
-                continue
-            if activation.resting:
-                del self._activations[source]
-                continue
-            if activation.tries == settings.activation_tries:
-                step.mark("activation-given-up")
-                step.deliver(SourceUnavailable(source))
-                activation.become_resting(step.now + settings.activation_interval * settings.activation_tries)
-                continue
-            if activation.tries:
-                step.mark("activation-asked-again")
-            activation.tries += 1
-            activation.asked_at = step.now
-            activation.due = step.now + self._context.spread(settings.activation_interval)
-            self._ask(step, source, activation.address, activation.attempt)
-        due = min((activation.due for activation in self._activations.values()), default=None)
-        if due is not None:
-            self._context.deadlines.set("activation", due)
-
-    def _ask(self, step: Step, source: ProcessId, address: Address, attempt: int) -> None:
-        settings, extension = self._context.settings, self._context.keys.contribution()
-        ordered, sender = settings.service == "timestamp", settings.role == "sender"
-        mark = self._context.mark
-        self._context.tell(step, address, ActivationRequest(source, attempt, ordered, sender, mark, extension))
-
-    def request_repairs(self, step: Step) -> None:
-        """Ask everybody for what is missing and due (000 3.3): whoever holds it may repair it."""
-        context = self._context
-        most = context.writer.range_room
-        for source, stream in sorted(self.streams.items()):
-            distance, timing = context.distance(source), stream.timing
-
-            def wait(
-                tries: int, timing: RequestTiming = timing, distance: int | None = distance, stream: Stream = stream
-            ) -> Wait:
-                return timing.again(distance, tries, stream.listeners, context.randomness)
-
-            ranges, tries = stream.tickets.request(step.now, wait, most, stream.horizon)
-            if ranges:
-                if tries:
-                    step.mark("repair-asked-again")
-                for low, high in ranges:
-                    step.record(repair_row("RTR", source, low, high))
-                timing.on_sent(distance, tries, ranges)
-                request = RepairRequest(source, stream.attempt, tuple(ranges), tries, distance, context.whereabouts)
-                context.broadcast(step, [request])
-            self._schedule_request(step, stream)
-
-    def on_others_request(self, step: Step, asked: Asked, message: RepairRequest) -> None:
-        """Another asked a source for repairs: what is missing here too need not be asked for soon."""
-        stream = self._active(message.target)
-        if stream is None:
-            return
-        distance, randomness = self._context.distance(stream.source), self._context.randomness
-
-        def wait(tries: int) -> Wait:
-            return stream.timing.backed_off(distance, asked, tries, stream.listeners, randomness)
-
-        missing = stream.tickets.heard(message.ranges, step.now, wait, stream.horizon)
-        stream.timing.on_heard(asked, message.ranges, missing)
-        if any(missing):
-            step.mark("request-heard")
-            self._schedule_request(step, stream)
-
-    def report(self, step: Step) -> None:
-        """Say what has come, of every source: it opens the senders' windows (000 3.5, 4.4)."""
-        followed = [stream for _, stream in sorted(self.streams.items()) if stream.ending is None]
-        if not followed:
-            self._contribute(step, [])
-            return
-        patience = min(stream.patience for stream in followed)
-        self._reported_at = step.now
-        entries = [(stream, stream.report()) for stream in followed]
-        self._crowded.update(stream.source for stream in followed if stream.crowded)
-        self._contribute(step, [(stream, entry) for stream, entry in entries if self._through_hierarchy(stream)])
-        direct = [(stream, entry) for stream, entry in entries if self._speaks_for_itself(stream)]
-        if len(direct) <= UNICAST_REPORTS:
-            for stream, entry in direct:
-                self._context.tell(step, stream.address, Report((entry,)))
-        else:
-            self._context.broadcast(step, list(self._context.writer.reports([entry for _, entry in direct])))
-        for stream, _ in direct:
-            if stream.reporting == POLLED:
-                stream.polled_at = step.now
-        settings = self._context.settings
-        heartbeat = min(patience // 5, 5 * settings.keep_alive)
-        self._context.deadlines.set("report", step.now + max(settings.report_interval, heartbeat))
-
-    def _through_hierarchy(self, stream: Stream) -> bool:
-        """Whether the source wants its reports gathered, and this process has a place where they are."""
-        return stream.reporting != DIRECTLY and self._context.distances is not None
-
-    def _speaks_for_itself(self, stream: Stream) -> bool:
-        if not self._through_hierarchy(stream):
-            return True
-        polled = stream.polled_at
-        return stream.reporting == POLLED and (polled is None or self._reported_at - polled >= POLL_EVERY)
-
-    def _contribute(self, step: Step, reports: list[tuple[Stream, ReportEntry]]) -> None:
-        """Say what was received to the control hierarchy, which sums it up for the source (000 3.5)."""
-        itself = self._context.process
-        entries = tuple(
-            Entry(
-                stream.source,
-                entry.received,
-                1,
-                receiver_mark(stream.source, itself, stream.attempt),
-                stream.address,
-            )
-            for stream, entry in reports
-        )
-        if entries != self._contributed:
-            self._contributed = entries
-            step.effect(Contribute(Contribution(self._context.number, STABILITY, entries), urgent=False))
+                self.reporting.schedule(step, stream)
 
     def _take_in(self, step: Step, stream: Stream, packet: DataPacket) -> tuple[bool, bool]:
         """Put messages into the stream's window and deliver what is in order.
@@ -522,20 +374,20 @@ class Following:
         self._repairing.keep(packet)
         stream.note_view(packet.messages[0].sequence, packet.messages[-1].sequence, packet.view)
         if self._presentation.pass_through(step, stream, packet):
-            self._schedule_report(step, stream)
+            self.reporting.schedule(step, stream)
             return False, False
         filled = full = False
         if not stream.append(packet.messages):
             filled, full = self._fit_in(step, stream, packet)
         stream.settle_time()
         self._present_news(step, stream)
-        self._schedule_request(step, stream)
-        self._schedule_report(step, stream)
+        self.requesting.schedule(stream)
+        self.reporting.schedule(step, stream)
         return filled, full
 
     def _fit_in(self, step: Step, stream: Stream, packet: DataPacket) -> tuple[bool, bool]:
         """Put messages into the window one by one: something is missing, came twice or finds no room."""
-        due, later = self._request_due(step, stream), step.now + self._context.settings.request_limit
+        due, later = self.requesting.due(step, stream), step.now + self._context.settings.request_limit
         if stream.on_announced(packet.messages[0].sequence - 1, due):
             step.mark("gap")
         filled = False
@@ -551,9 +403,9 @@ class Following:
 
     def _learn_end(self, step: Step, stream: Stream, sequence: int) -> None:
         """The source has sent up to `sequence`: what of that was not known to exist is missing."""
-        if sequence > stream.window.highest and stream.on_announced(sequence, self._request_due(step, stream)):
+        if sequence > stream.window.highest and stream.on_announced(sequence, self.requesting.due(step, stream)):
             step.mark("gap-at-the-end")
-            self._schedule_request(step, stream)
+            self.requesting.schedule(stream)
 
     def _active(self, source: ProcessId) -> Stream | None:
         """The stream of a source that is followed and has not ended."""
@@ -586,7 +438,8 @@ class Following:
     def _bury(self, step: Step) -> None:
         """Follow no more whose last message was delivered; who had too little room may have it now."""
         if self._crowded:
-            crowded, self._crowded = self._crowded, set()
+            crowded = set(self._crowded)
+            self._crowded.clear()
             self._catch_up(step, crowded)
         while self._presentation.over:
             stream, reason = self._presentation.over.pop(0)
@@ -612,28 +465,3 @@ class Following:
         del self._departed[source]
         step.mark("source-back")
         return True
-
-    def _request_due(self, step: Step, stream: Stream) -> int:
-        """When to ask for what is missing since now: not before a packet that was only overtaken may have come."""
-        context = self._context
-        wait = stream.timing.delay(context.distance(stream.source), stream.listeners, context.randomness)
-        return step.now + context.settings.request_delay + wait
-
-    def _schedule_request(self, step: Step, stream: Stream) -> None:
-        if not stream.tickets:
-            return
-        due = stream.tickets.next_due(stream.horizon)
-        if due is not None:
-            self._context.deadlines.advance("request", due)
-        else:
-            self._crowded.add(stream.source)
-
-    def _schedule_report(self, step: Step, stream: Stream) -> None:
-        """Soon after news, at once when much has come, so that the sender's window does not run dry."""
-        settings = self._context.settings
-        if stream.unreported_bytes * 4 >= settings.window_bytes:
-            self._context.deadlines.set("report", step.now)
-        else:
-            rest = min(REPORT_REST, settings.report_interval)
-            due = max(step.now + rest, self._reported_at + settings.report_interval)
-            self._context.deadlines.advance("report", due)

@@ -131,7 +131,7 @@ class IntergroupEngine:
 
     def resumption(self) -> Resumption:
         sending = self._sending
-        views, attempts = self._delivery.view_count, self._receiving.following.attempts
+        views, attempts = self._delivery.view_count, self._receiving.following.activations.attempts
         repairs = self._membership.repair.attempt
         return Resumption(sending.last_sequence, sending.last_number, views, self._place.stretch, attempts, repairs)
 
@@ -385,11 +385,11 @@ class IntergroupEngine:
             elif name == "repair":
                 self._repairing.send_due(step)
             elif name == "report":
-                self._receiving.following.report(step)
+                self._receiving.following.reporting.report(step)
             elif name == "request":
-                self._receiving.following.request_repairs(step)
+                self._receiving.following.requesting.request(step)
             elif name == "activation":
-                self._receiving.following.activate(step)
+                self._receiving.following.activations.ask_again(step)
             elif name in ("hold", "frames"):
                 self._receiving.on_time(step)
             elif name in ("membership", "suspicion", "discovery"):

@@ -15,7 +15,7 @@ so that the view it was ready for, should it stand elsewhere (E11), is not its o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -26,8 +26,10 @@ from unisono.intergroup.context import Context, repair_row
 from unisono.intergroup.membership import view as views
 from unisono.intergroup.membership.agreement import Agreement, Proposal
 from unisono.intergroup.membership.contract import Ground, Phase
+from unisono.intergroup.membership.merging import Merging
+from unisono.intergroup.membership.pacing import Pacing
 from unisono.intergroup.membership.primary import PrimaryRule
-from unisono.intergroup.membership.reluctance import Reluctance
+from unisono.intergroup.membership.recovery import Recovery
 from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.reasons import Reason
 from unisono.reliable.step import Step
@@ -58,26 +60,17 @@ class MembershipRepair:
     __slots__ = (
         "_addresses",
         "_agreement",
-        "_caps",
         "_context",
         "_excluded_from",
         "_ground",
         "_heard_up_to",
         "_history",
-        "_infos",
-        "_intervals",
-        "_lacks",
-        "_merge_at",
-        "_moved",
-        "_origins",
+        "_merging",
         "_out",
+        "_pacing",
         "_paused",
-        "_proposal",
-        "_ready",
-        "_reluctance",
+        "_recovery",
         "_said",
-        "_since",
-        "_strangers",
         "_suspicion",
         "_withdrawn",
         "attempt",
@@ -95,30 +88,18 @@ class MembershipRepair:
         self.view: AgreedView | None = None
         self.primary = PrimaryRule(context.settings.primary)
         self._agreement = Agreement(context.process)
-        self._reluctance = Reluctance(context.settings.keep_alive)
+        self._recovery = Recovery(context.process)
+        self._pacing = Pacing(context.settings)
+        self._merging = Merging(context.settings)
         self._addresses: dict[ProcessId, Address] = {}
-        self._strangers: dict[ProcessId, int] = {}
-        """Senders in other views, and when each was last heard."""
         self._withdrawn: dict[ProcessId, int] = {}
         self._heard_up_to: dict[ProcessId, int] = {}
         """The last attempt of each that belongs to an earlier repair."""
         self._history: dict[ViewId, NewView] = {}
-        self._infos: dict[ProcessId, RecoveryInfo] = {}
-        self._ready: dict[ProcessId, int] = {}
-        self._caps: dict[ProcessId, int] = {}
-        self._lacks: tuple[UpTo, ...] = ()
-        self._origins: tuple[Origin, ...] = ()
-        self._proposal: Proposal | None = None
         self._said: Opinion | None = None
         self._excluded_from: ViewId | None = None
         self._out = False
         self._paused = 0
-        self._since = 0
-        """When this phase began, or when anybody in the consensus last saw something new."""
-        self._moved = 0
-        """When the current statements were last said."""
-        self._intervals = 0
-        self._merge_at: int | None = None
 
     @property
     def repairing(self) -> bool:
@@ -157,7 +138,7 @@ class MembershipRepair:
         seat = Seat(process, self.attempt, sent + 1, number)
         origin = Origin(view, (process,), cut)
         alone = self.primary.alone(process)
-        self._proposal = None
+        self._recovery.proposal = None
         others = tuple((source, ()) for source, _ in held)
         message = NewView(0, ViewId(start, process, self.attempt), (seat,), (origin,), others, alone, b"")
         self._install(step, message, origin, reason)
@@ -222,9 +203,9 @@ class MembershipRepair:
         """
         if self._out or not self._ground.may_merge(peer):
             return
-        self._strangers[peer] = step.now
+        self._merging.hear(peer, step.now)
         if self.phase is Phase.CONSENSUS:
-            if peer not in self._agreement.procs and not self._reluctance.refuses(peer, step.now):
+            if peer not in self._agreement.procs and not self._merging.reluctance.refuses(peer, step.now):
                 self._agreement.invite(peer)
                 self._suspicion.watch(peer, step.now)
                 self._reconsider(step)
@@ -255,11 +236,11 @@ class MembershipRepair:
             self._schedule(step)
             return
         if self.phase is Phase.SETTLED:
-            if self._merge_at is not None and self._merge_at <= step.now:
+            if self._merging.due is not None and self._merging.due <= step.now:
                 self._merge(step)
         elif self.phase is Phase.CUT_INFO:
             self._check_cut_info(step)
-        elif step.now - self._since >= self._patience:
+        elif step.now - self._pacing.since >= self._pacing.patience:
             self._lose_patience(step)
         if self.repairing:
             self._say_again(step)
@@ -269,7 +250,7 @@ class MembershipRepair:
 
     def on_progress(self, step: Step) -> None:
         """Something came: perhaps what was missing, or what a stranger must be followed for."""
-        if self._proposal is not None and not self._follows_all(self._proposal):
+        if self._recovery.proposal is not None and not self._follows_all(self._recovery.proposal):
             step.mark("member-lost-in-repair")
             self._rollback(step)
             self._said = None  # what this process said for the proposal holds no longer
@@ -296,8 +277,8 @@ class MembershipRepair:
     def _concerns(self, peer: ProcessId) -> bool:
         """Whether a peer matters to the view, or to the one that is being made."""
         assert self.view is not None
-        if self._proposal is not None:
-            return peer in self._proposal.processes
+        if self._recovery.proposal is not None:
+            return peer in self._recovery.proposal.processes
         return peer in self._agreement.procs if self.repairing else self.view.seat(peer) is not None
 
     def _start(self, step: Step) -> None:
@@ -308,16 +289,14 @@ class MembershipRepair:
         self._agreement.begin(self.view.members)
         self._withdrawn.clear()
         self._said = None
-        self._caps.clear()
-        self._lacks = ()
-        self._merge_at = None
+        self._recovery.begin()
+        self._merging.due = None
         self._become(step, Phase.CONSENSUS)
         step.record(MembershipRow(kind="MRA"))
 
     def _become(self, step: Step, phase: Phase) -> None:
         self.phase = phase
-        self._since = step.now
-        self._intervals = 0
+        self._pacing.begin(step.now)
 
     def _regards(self, source: ProcessId) -> bool:
         """Whether what a process says is of use: of others nothing is kept, so that they cannot fill the memory."""
@@ -333,8 +312,12 @@ class MembershipRepair:
                 self.tell_view(step, address, opinion.view)
             return
         self._suspicion.excuse(source, opinion.paused, step.now)
-        if self.phase is Phase.COMMIT and self._proposal is not None and opinion.view == self._next_id(self._infos):
-            self._context.tell(step, self._addresses[source], Ready(self._proposal.number))
+        if (
+            self.phase is Phase.COMMIT
+            and self._recovery.proposal is not None
+            and opinion.view == self._recovery.next_id
+        ):
+            self._context.tell(step, self._addresses[source], Ready(self._recovery.proposal.number))
             return  # the view stands there already, and will be told
         seat = self.view.seat(source)
         news = known is None or opinion.attempt > known.attempt
@@ -344,13 +327,13 @@ class MembershipRepair:
         if self.phase is Phase.SETTLED and not self._is_drawn_in(step, source, opinion):
             return
         if self.halted or self.phase is Phase.CUT_INFO:
-            if news and self._proposal is not None and source in self._proposal.processes:
+            if news and self._recovery.proposal is not None and source in self._recovery.proposal.processes:
                 self._rollback(step)
             else:
                 return
         self._start(step)
         if _sees_anew(known, opinion):
-            self._since = step.now
+            self._pacing.since = step.now
         self._take_in(step, source, opinion)
         self._reconsider(step)
 
@@ -393,10 +376,10 @@ class MembershipRepair:
         if self._ground.delivered(missing) >= sequence:
             step.mark("lacks-what-was-delivered")
             self._agreement.gone.add(source)
-            self._reluctance.on_failed(source, step.now)
+            self._merging.reluctance.on_failed(source, step.now)
         else:
             step.mark("cut-lowered")
-            self._caps[missing] = min(self._caps.get(missing, sequence - 1), sequence - 1)
+            self._recovery.cap(missing, sequence)
 
     def _reconsider(self, step: Step) -> None:
         """Say what this process thinks now, if that is new; go on if everybody thinks the same."""
@@ -404,7 +387,7 @@ class MembershipRepair:
             return
         assert self.view is not None
         agreement = self._agreement
-        failed = agreement.failed(step.now - self._since >= self._grace)
+        failed = agreement.failed(step.now - self._pacing.since >= self._pacing.grace)
         refused = agreement.refused(failed)
         opinion = Opinion(
             self.view.id,
@@ -413,16 +396,16 @@ class MembershipRepair:
             tuple(sorted(agreement.accused)),
             tuple(sorted(failed)),
             tuple(sorted(refused)),
-            self._lacks,
+            self._recovery.lacks,
             self._out,
             self._paused,
         )
         if self._said is None or opinion != self._said:
             self.attempt += 1
             if _sees_anew(self._said, opinion):
-                self._since = step.now
+                self._pacing.since = step.now
             self._said = replace(opinion, attempt=self.attempt)
-            self._intervals = 0
+            self._pacing.say_anew()
             self._say(step)
         self._check_consensus(step)
         self._schedule(step)
@@ -438,7 +421,7 @@ class MembershipRepair:
             self._stay_alone(step, proposal)
             return
         step.mark("consensus-reached")
-        self._proposal = proposal
+        self._recovery.proposal = proposal
         self._become(step, Phase.CUT_INFO)
         self._check_cut_info(step)
 
@@ -453,7 +436,7 @@ class MembershipRepair:
         self._become(step, Phase.SETTLED)
         self._forget_repair(proposal.failed)
         for process in proposal.failed:
-            self._reluctance.on_failed(process, step.now)
+            self._merging.reluctance.on_failed(process, step.now)
         self._agreement.begin(())
         self._suspicion.keep(())
 
@@ -462,25 +445,25 @@ class MembershipRepair:
     def _check_cut_info(self, step: Step) -> None:
         """Wait a little for what receivers hold; the leader does that for all."""
         assert self.view is not None
-        assert self._proposal is not None
-        leads = self._proposal.leader == self._context.process
-        waited = step.now - self._since >= self._cut_wait
+        assert self._recovery.proposal is not None
+        leads = self._recovery.proposal.leader == self._context.process
+        waited = step.now - self._pacing.since >= self._pacing.cut_wait
         if waited or not leads or not self._ground.receivers_silent(step, self.view):
             self._halt(step)
 
     def _halt(self, step: Step) -> None:
         """Say what this process brings to the end of its view; nothing of it changes until the next one."""
         assert self.view is not None
-        assert self._proposal is not None
+        assert self._recovery.proposal is not None
         context = self._context
         self._become(step, Phase.RECOVERY_INFO)
         sent, number, held = self._ground.halt(step, self.view)
-        held = tuple(UpTo(source, min(last, self._caps.get(source, last))) for source, last in held)
-        self._record_cut(step, sorted((*held, UpTo(context.process, sent))), f"{self._proposal.number:016x}")
+        held = tuple(UpTo(source, min(last, self._recovery.caps.get(source, last))) for source, last in held)
+        self._record_cut(step, sorted((*held, UpTo(context.process, sent))), f"{self._recovery.proposal.number:016x}")
         timestamp = context.clock.tick(step.now, step.wall)
         primary, attempted = self.primary.last, self.primary.attempted
-        self._infos[context.process] = RecoveryInfo(
-            self._proposal.number, self.view.id, timestamp, sent, number, held, primary, attempted, b""
+        self._recovery.infos[context.process] = RecoveryInfo(
+            self._recovery.proposal.number, self.view.id, timestamp, sent, number, held, primary, attempted, b""
         )
         self._say(step)
         self._check_infos(step)
@@ -493,65 +476,43 @@ class MembershipRepair:
             step.record(repair_row("CUT", source, seat.sequence, last, word))
 
     def _on_info(self, step: Step, source: ProcessId, info: RecoveryInfo) -> None:
-        known, proposal = self._infos.get(source), self._proposal
+        known, proposal = self._recovery.infos.get(source), self._recovery.proposal
         if known is not None and proposal is not None and known.proposal == proposal.number:
             return
         if self._regards(source):
-            self._infos[source] = info
+            self._recovery.infos[source] = info
             self._check_infos(step)
-
-    def _gathered(self) -> dict[ProcessId, RecoveryInfo] | None:
-        """The recovery information of all who are proposed, if it is in."""
-        assert self._proposal is not None
-        infos: dict[ProcessId, RecoveryInfo] = {}
-        for process in self._proposal.processes:
-            info = self._infos.get(process)
-            if info is None or info.proposal != self._proposal.number:
-                return None
-            infos[process] = info
-        return infos
 
     def _check_infos(self, step: Step) -> None:
         if self.phase is not Phase.RECOVERY_INFO:
             return
-        infos = self._gathered()
-        if infos is None:
+        recovery = self._recovery
+        infos = recovery.gathered()
+        if infos is None or not self._context.believes(step, views.start_time(infos)):
             return
-        if not self._context.believes(step, views.start_time(infos)):
-            return
-        assert self._proposal is not None
-        self._origins = views.origins(infos)
+        recovery.origins = views.origins(infos)
         self._become(step, Phase.RECOVERY)
-        self._ground.recover(step, self._own_origin(), views.seats(self._proposal, infos))
+        self._ground.recover(step, recovery.own_origin, recovery.seats)
         self._check_recovered(step)
 
-    def _own_origin(self) -> Origin:
-        return next(origin for origin in self._origins if self._context.process in origin.entrants)
-
     def _check_recovered(self, step: Step) -> None:
-        infos = self._gathered()
-        assert self._proposal is not None
+        recovery, proposal = self._recovery, self._recovery.proposal
+        infos = recovery.gathered()
+        assert proposal is not None
         assert infos is not None
-        if self._ground.lacking(self._own_origin(), views.seats(self._proposal, infos)):
+        if self._ground.lacking(recovery.own_origin, recovery.seats):
             return
         self._become(step, Phase.COMMIT)
-        leader = self._proposal.leader
+        leader = proposal.leader
         if self.primary.decide(infos):
-            self.primary.attempt(self._next_id(infos), self._proposal.processes)
-        self._ready[self._context.process] = self._proposal.number
+            self.primary.attempt(recovery.next_id, proposal.processes)
+        recovery.ready[self._context.process] = proposal.number
         if leader == self._context.process:
             self._check_ready(step)
         else:
-            self._context.tell(step, self._addresses[leader], Ready(self._proposal.number))
-            self._moved = step.now
+            self._context.tell(step, self._addresses[leader], Ready(proposal.number))
+            self._pacing.moved = step.now
         self._schedule(step)
-
-    def _next_id(self, infos: Mapping[ProcessId, RecoveryInfo]) -> ViewId:
-        """The identifier of the proposed view, once all its members have said what they bring."""
-        assert self._proposal is not None
-        leader, attempt = self._proposal.members[0]
-        members = {process: infos[process] for process in self._proposal.processes}
-        return ViewId(views.start_time(members), leader, attempt)
 
     # Commit
 
@@ -560,37 +521,37 @@ class MembershipRepair:
         if stood is not None:
             self._context.tell(step, address, stood)
         elif self._regards(source):
-            self._ready[source] = message.proposal
+            self._recovery.ready[source] = message.proposal
             self._check_ready(step)
 
     def _check_ready(self, step: Step) -> None:
         """The leader lets the view stand when all are ready."""
-        proposal = self._proposal
+        proposal = self._recovery.proposal
         if self.phase is not Phase.COMMIT or proposal is None or proposal.leader != self._context.process:
             return
-        if any(self._ready.get(process) != proposal.number for process in proposal.processes):
+        if self._recovery.unready:
             return
-        infos = self._gathered()
+        infos = self._recovery.gathered()
         assert infos is not None
         suspects = tuple((failed, self._agreement.blamed_by(failed)) for failed in proposal.failed)
         message = NewView(
             proposal.number,
-            self._next_id(infos),
-            views.seats(proposal, infos),
-            self._origins,
+            self._recovery.next_id,
+            self._recovery.seats,
+            self._recovery.origins,
             suspects,
             self.primary.decide(infos),
             b"",
         )
         self._context.broadcast(step, [message])
-        self._install(step, message, self._own_origin())
+        self._install(step, message, self._recovery.own_origin)
 
     def _on_new_view(self, step: Step, source: ProcessId, message: NewView) -> None:
         assert self.view is not None
-        proposal = self._proposal
+        proposal = self._recovery.proposal
         if proposal is not None and self.phase is Phase.COMMIT and message.proposal == proposal.number:
-            if self._is_expected(message):
-                self._install(step, message, self._own_origin())
+            if self._recovery.leads_to(message):
+                self._install(step, message, self._recovery.own_origin)
             else:
                 step.note(Reason.VIEW_STALE)
             return
@@ -615,14 +576,6 @@ class MembershipRepair:
             step.mark("excluded")
             self._ground.tell(step, Excluded(self.view.id))
 
-    def _is_expected(self, message: NewView) -> bool:
-        """Whether a view is what this process is ready for: the recovery information says what that must be."""
-        infos = self._gathered()
-        assert infos is not None
-        assert self._proposal is not None
-        expected = self._next_id(infos), views.seats(self._proposal, infos), self._origins
-        return (message.view, message.seats, message.origins) == expected
-
     def has_left(self, source: ProcessId) -> bool:
         """Whether a member is known to be out of this process's view."""
         return source in self._agreement.gone
@@ -632,7 +585,7 @@ class MembershipRepair:
     ) -> None:
         """The next view stands. What is left of this repair is forgotten, and who was left out is kept off a while."""
         context = self._context
-        failed = () if self._proposal is None else self._proposal.failed
+        failed = () if self._recovery.proposal is None else self._recovery.proposal.failed
         if self.view is not None and self._said is not None and set(self._said.refused) & set(self.view.members):
             self._tell_excluded(step)
         self.view = AgreedView.of(message)
@@ -643,7 +596,7 @@ class MembershipRepair:
         if message.primary:
             self.primary.installed(message.view, members)
         self._become(step, Phase.SETTLED)
-        self._proposal = None
+        self._recovery.proposal = None
         self._agreement.begin(members)
         self._forget_repair(failed)
         if len(members) > 1:  # alone, nobody has heard of it yet
@@ -651,11 +604,11 @@ class MembershipRepair:
         self._suspicion.keep(members)
         for process in failed:
             if (process, (process,)) not in message.suspects:  # who left may come back at once
-                self._reluctance.on_failed(process, step.now)
+                self._merging.reluctance.on_failed(process, step.now)
         for process in members:
             if process != context.process:
                 self._suspicion.watch(process, step.now)
-                self._reluctance.on_joined(process, step.now)
+                self._merging.reluctance.on_joined(process, step.now)
         context.deadlines.clear("suspicion")
         self._ground.install(step, message, origin, reason)
         self._plan_merge(step)
@@ -674,12 +627,10 @@ class MembershipRepair:
                 del opinions[process]
         while len(self._heard_up_to) > REMEMBERED:
             del self._heard_up_to[next(iter(self._heard_up_to))]
-        self._infos.clear()
-        self._ready.clear()
-        self._strangers.clear()
+        self._recovery.forget()
+        self._merging.forget()
         self._addresses = {process: at for process, at in self._addresses.items() if self._regards(process)}
         self._agreement.opinions = {process: said for process, said in opinions.items() if self._regards(process)}
-        self._proposal = None
 
     # Going back, saying again, losing patience
 
@@ -698,62 +649,36 @@ class MembershipRepair:
             self._ground.resume(step)
         elif self.phase is Phase.CUT_INFO:
             self._become(step, Phase.CONSENSUS)
-        self._proposal = None
+        self._recovery.proposal = None
 
     def _lose_patience(self, step: Step) -> None:
         """Nothing has moved for long: name who is waited for, or what cannot be had."""
-        proposal = self._proposal
+        recovery, proposal = self._recovery, self._recovery.proposal
         step.mark("repair-stalled")
         if self.phase is Phase.CONSENSUS or proposal is None:
             failed = self._agreement.failed(arbitrate=True)
             self._agreement.gone |= self._agreement.dissenters(failed | self._agreement.refused(failed))
-            self._since = step.now
+            self._pacing.since = step.now
             return
-        infos = self._gathered()
-        if self.phase is Phase.RECOVERY and infos is not None:
-            origin = self._own_origin()
-            lacking = self._ground.lacking(origin, views.seats(proposal, infos))
-            self._lacks = tuple(point for point in lacking if point.source not in infos)
-            for missing, sequence in self._lacks:
-                self._caps[missing] = min(self._caps.get(missing, sequence - 1), sequence - 1)
-            if not self._lacks:  # those who could repair it are there
+        if self.phase is Phase.RECOVERY:
+            lacking = self._ground.lacking(recovery.own_origin, recovery.seats)
+            recovery.lacks = tuple(point for point in lacking if point.source not in proposal.processes)
+            for missing, sequence in recovery.lacks:
+                recovery.cap(missing, sequence)
+            if not recovery.lacks:  # those who could repair it are there
                 self.step_out(step, ViewReason.INCOMPLETE)
                 return
         elif self.phase is Phase.COMMIT:
-            late = {process for process in proposal.processes if self._ready.get(process) != proposal.number}
-            self._agreement.gone |= late if proposal.leader == self._context.process else {proposal.leader}
+            leads = proposal.leader == self._context.process
+            self._agreement.gone |= recovery.unready if leads else {proposal.leader}
         else:
-            late = {
-                process
-                for process in proposal.processes
-                if process not in self._infos or self._infos[process].proposal != proposal.number
-            }
-            self._agreement.gone |= late - {self._context.process}
+            self._agreement.gone |= recovery.late - {self._context.process}
         self._rollback(step)
         self._said = None  # what this process said for the proposal holds no longer
         self._reconsider(step)
 
-    @property
-    def _interval(self) -> int:
-        """How long to wait before the same is said again: longer each time."""
-        return (self._context.settings.keep_alive // 4) << min(self._intervals, 3)
-
-    @property
-    def _grace(self) -> int:
-        """How long an accusation may stay alone before it is settled."""
-        return self._context.settings.suspicion // 2
-
-    @property
-    def _patience(self) -> int:
-        return 2 * self._context.settings.suspicion
-
-    @property
-    def _cut_wait(self) -> int:
-        return self._context.settings.keep_alive // 2
-
     def _say_again(self, step: Step) -> None:
-        if step.now >= self._moved + self._interval:
-            self._intervals += 1
+        if self._pacing.is_time_to_say_again(step.now):
             self._say(step)
 
     def _say(self, step: Step) -> None:
@@ -762,52 +687,41 @@ class MembershipRepair:
         if self._said is not None:
             messages.append(self._said)
         if self.halted:
-            messages.append(self._infos[self._context.process])
-        if self.phase is Phase.COMMIT and self._proposal is not None:
-            messages.append(Ready(self._proposal.number))
-        self._moved = step.now
+            messages.append(self._recovery.infos[self._context.process])
+        if self.phase is Phase.COMMIT and self._recovery.proposal is not None:
+            messages.append(Ready(self._recovery.proposal.number))
+        self._pacing.moved = step.now
         self._context.broadcast(step, list(messages))
 
     def _schedule(self, step: Step) -> None:
         deadlines = self._context.deadlines
         if self.phase is Phase.SETTLED:
-            if self._merge_at is not None:
-                deadlines.set("membership", self._merge_at)
+            if self._merging.due is not None:
+                deadlines.set("membership", self._merging.due)
             return
-        due = [self._moved + self._interval, self._since + self._patience]
+        pacing = self._pacing
+        due = [pacing.moved + pacing.interval, pacing.since + pacing.patience]
         if self.phase is Phase.CONSENSUS:
-            due.append(self._since + self._grace)
+            due.append(pacing.since + pacing.grace)
         elif self.phase is Phase.CUT_INFO:
-            due.append(self._since + self._cut_wait)
-        deadlines.set("membership", min((at for at in due if at > step.now), default=step.now + self._interval))
+            due.append(pacing.since + pacing.cut_wait)
+        deadlines.set("membership", min((at for at in due if at > step.now), default=step.now + pacing.interval))
 
     # Merging
 
     def _plan_merge(self, step: Step) -> None:
-        """Merge with the strangers soon, with all of them at once, and not too often with the same."""
-        settings = self._context.settings
-        self._strangers = {one: at for one, at in self._strangers.items() if step.now - at < settings.suspicion}
-        if not self._strangers or self.phase is not Phase.SETTLED:
-            return
-        soon = step.now + settings.merge_delay
-        due = min(self._reluctance.until(stranger, step.now) for stranger in self._strangers)
-        if self._merge_at is None or self._merge_at > max(due, soon):
-            self._merge_at = max(due, soon)
-        self._context.deadlines.advance("membership", self._merge_at)
+        if self.phase is Phase.SETTLED and self._merging.plan(step.now):
+            assert self._merging.due is not None
+            self._context.deadlines.advance("membership", self._merging.due)
 
     def _merge(self, step: Step) -> None:
-        self._merge_at = None
-        willing = {
-            stranger
-            for stranger in self._strangers
-            if self._ground.may_merge(stranger) and not self._reluctance.refuses(stranger, step.now)
-        }
-        if not willing:
+        strangers = [one for one in self._merging.begin(step.now) if self._ground.may_merge(one)]
+        if not strangers:
             self._plan_merge(step)
             return
         step.mark("merge-begun")
         self._start(step)
-        for stranger in sorted(willing):
+        for stranger in strangers:
             self._agreement.invite(stranger)
             self._suspicion.watch(stranger, step.now)
         self._reconsider(step)

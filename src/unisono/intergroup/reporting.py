@@ -1,0 +1,111 @@
+"""A receiver says what it has: to the sources themselves while they have few, else through the control hierarchy."""
+
+from __future__ import annotations
+
+from unisono.engine import Contribute
+from unisono.identity import ProcessId
+from unisono.intergroup.context import Context
+from unisono.intergroup.gathered import receiver_mark
+from unisono.intergroup.hierarchy.aggregation import STABILITY
+from unisono.intergroup.stream import Stream
+from unisono.reliable.step import Step
+from unisono.units import MILLISECOND, SECOND
+from unisono.wire.control_messages import Contribution, Entry
+from unisono.wire.messages import DIRECTLY, POLLED, Report, ReportEntry
+
+POLL_SPREAD = SECOND
+"""Over how long the answers to a poll are spread."""
+POLL_EVERY = 2 * SECOND
+"""How often a poll that goes on is answered."""
+REPORT_REST = 10 * MILLISECOND
+"""News waits so long to be reported: others wait for what this process says first, and more news may come."""
+UNICAST_REPORTS = 2
+"""Reports to more sources than this are multicast, all in one."""
+
+
+class Reporting:
+    """The reports of one receiver, about all whom it follows."""
+
+    __slots__ = ("_context", "_contributed", "_crowded", "_reported_at", "_streams")
+
+    def __init__(self, context: Context, streams: dict[ProcessId, Stream], crowded: set[ProcessId]) -> None:
+        self._context = context
+        self._streams = streams
+        self._crowded = crowded
+        self._reported_at = 0
+        self._contributed: tuple[Entry, ...] = ()
+
+    def schedule(self, step: Step, stream: Stream) -> None:
+        """Soon after news, at once when much has come, so that the sender's window does not run dry."""
+        settings = self._context.settings
+        if stream.unreported_bytes * 4 >= settings.window_bytes:
+            self._context.deadlines.set("report", step.now)
+        else:
+            rest = min(REPORT_REST, settings.report_interval)
+            due = max(step.now + rest, self._reported_at + settings.report_interval)
+            self._context.deadlines.advance("report", due)
+
+    def on_way_of_reporting(self, step: Step, stream: Stream, reporting: int) -> None:
+        """A source says how it wants to be told what was received."""
+        if reporting == stream.reporting:
+            return
+        stream.reporting = reporting
+        if reporting == POLLED:
+            stream.polled_at = None
+        wait = int(self._context.randomness.random() * POLL_SPREAD) if reporting else 0
+        self._context.deadlines.advance("report", step.now + wait)
+
+    def report(self, step: Step) -> None:
+        """Say what has come, of every source: it opens the senders' windows (000 3.5, 4.4)."""
+        followed = [stream for _, stream in sorted(self._streams.items()) if stream.ending is None]
+        if not followed:
+            self.withdraw(step)
+            return
+        patience = min(stream.patience for stream in followed)
+        self._reported_at = step.now
+        entries = [(stream, stream.report()) for stream in followed]
+        self._crowded.update(stream.source for stream in followed if stream.crowded)
+        self._contribute(step, [(stream, entry) for stream, entry in entries if self._through_hierarchy(stream)])
+        direct = [(stream, entry) for stream, entry in entries if self._speaks_for_itself(stream)]
+        if len(direct) <= UNICAST_REPORTS:
+            for stream, entry in direct:
+                self._context.tell(step, stream.address, Report((entry,)))
+        else:
+            self._context.broadcast(step, list(self._context.writer.reports([entry for _, entry in direct])))
+        for stream, _ in direct:
+            if stream.reporting == POLLED:
+                stream.polled_at = step.now
+        settings = self._context.settings
+        heartbeat = min(patience // 5, 5 * settings.keep_alive)
+        self._context.deadlines.set("report", step.now + max(settings.report_interval, heartbeat))
+
+    def withdraw(self, step: Step) -> None:
+        """Nobody is followed: the hierarchy need not count this process any more."""
+        self._contribute(step, [])
+
+    def _through_hierarchy(self, stream: Stream) -> bool:
+        """Whether the source wants its reports gathered, and this process has a place where they are."""
+        return stream.reporting != DIRECTLY and self._context.distances is not None
+
+    def _speaks_for_itself(self, stream: Stream) -> bool:
+        if not self._through_hierarchy(stream):
+            return True
+        polled = stream.polled_at
+        return stream.reporting == POLLED and (polled is None or self._reported_at - polled >= POLL_EVERY)
+
+    def _contribute(self, step: Step, reports: list[tuple[Stream, ReportEntry]]) -> None:
+        """Say what was received to the control hierarchy, which sums it up for the source (000 3.5)."""
+        itself = self._context.process
+        entries = tuple(
+            Entry(
+                stream.source,
+                entry.received,
+                1,
+                receiver_mark(stream.source, itself, stream.attempt),
+                stream.address,
+            )
+            for stream, entry in reports
+        )
+        if entries != self._contributed:
+            self._contributed = entries
+            step.effect(Contribute(Contribution(self._context.number, STABILITY, entries), urgent=False))
