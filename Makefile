@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy explore partitions bench bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign hierarchy explore missed partitions bench bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -66,6 +66,9 @@ hierarchy: $(STAMP) ## Hold the control hierarchy of 20, 200 and 1,000 sites to 
 
 explore: $(STAMP) ## Try every order of what can happen in one repair of three members, within bounds; some minutes
 	$(BIN)/python -m tests.exploration
+
+missed: $(STAMP) ## Plant the bugs that exploring catches, and count the seeds of chaos that catch them; an hour
+	$(BIN)/python -m tests.campaigns.missed
 
 RUNS ?= 50
 

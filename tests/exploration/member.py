@@ -89,9 +89,10 @@ class _Hearing(Suspicion):
 class _Following:
     """Stands in for the streams where membership only asks whether one was lost."""
 
-    __slots__ = ("lost", "ordered")
+    __slots__ = ("entering", "lost", "ordered")
 
     def __init__(self) -> None:
+        self.entering = None
         self.lost: list[Any] = []
         self.ordered = None
 
@@ -149,6 +150,9 @@ class Member:
         for name in self._context.deadlines.expire(step.now):
             self._membership.on_time(step, name)
         self._membership.settle(step)
+        due = self._membership.suspicion.next_due(step.now)
+        if due is not None:  # exactly, and not when it was due before others were heard: few timers may expire
+            self._context.deadlines.set("suspicion", due)
         for effect in step.finish():
             if isinstance(effect, SendDatagram):
                 to = None if is_multicast(effect.to) else NAMES.index(effect.to)

@@ -46,8 +46,7 @@ class Entering:
             self._floor = self.view.id.start
             self._before.hold()
         else:
-            self._floor = None
-            self._before.go_on(step)
+            self._let_go(step)
 
     def advance(self, step: Step) -> list[StartPoint] | None:
         """Take what is before the point; where everybody starts, once all members are there."""
@@ -55,10 +54,14 @@ class Entering:
         if view is None:
             return None
         members = self._find_members(step, view)
+        if members is None and self._bridges:
+            self._let_go(step)
+            return None
         if members is not None:
             self._floor = max(self._floor or view.id.start, *(stream.passed for stream in members), 0)
             self._before.hold()
-        if self._floor is None or not self._bring_up_to(step, view, self._floor) or members is None:
+        assert self._floor is not None, "the view is to be entered somewhere"
+        if not self._bring_up_to(step, view, self._floor) or members is None:
             return None
         while (passed := max((stream.passed for stream in members), default=0)) > self._floor:
             self._floor = passed  # a message that began before the point
@@ -67,6 +70,12 @@ class Entering:
         start = [stream.start_after(self._floor, view.mark) for stream in members]
         found = [point for point in start if point is not None]
         return found if len(found) == len(start) else None
+
+    def _let_go(self, step: Step) -> None:
+        """There is no point to be waited for now: everything goes on as before."""
+        if self._floor is not None:
+            self._floor = None
+            self._before.go_on(step)
 
     def _find_members(self, step: Step, view: AgreedView) -> list[Stream] | None:
         """The streams of all other members, if they are followed, and everybody who is followed is a member."""
