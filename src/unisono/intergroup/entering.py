@@ -88,9 +88,9 @@ class Entering:
         return [followed[process] for process in members]
 
     def _bring_up_to(self, step: Step, view: AgreedView, floor: int) -> bool:
-        """Let everything pass that is before the point, and all of a source that is not in the view."""
+        """Let everything pass that is before the point, and all of a source that is not in the view or has ended."""
         for source, stream in sorted(self._streams.items()):
-            member = view.seat(source) is not None
-            if not self._before.bring(step, stream, floor if member else None, view.mark):
+            waits = view.seat(source) is not None and stream.ending is None
+            if not self._before.bring(step, stream, floor if waits else None, view.mark):
                 return False
         return True
