@@ -93,4 +93,4 @@ class Entering:
             waits = view.seat(source) is not None and stream.ending is None
             if not self._before.bring(step, stream, floor if waits else None, view.mark):
                 return False
-        return True
+        return self._before.bring_own(step, floor)

@@ -80,8 +80,7 @@ class BySource:
             if not self._hand_over(step, stream):
                 return
         if stream.window.waiting or stream.ending is not None:
-            self._stalled = True
-            step.mark("application-full")
+            self._is_full(step)
 
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
         """This process has sent: it receives its own messages too (000 4.1)."""
@@ -116,12 +115,26 @@ class BySource:
     def bring(self, step: Step, stream: Stream, floor: int | None, mark: ViewMark) -> bool:
         """Hand on what is before a point of a view, or everything; False when the application has no room for it."""
         while floor is None or stream.is_before(floor, mark):
-            if stream.window.head is not None and not (stream.silent or self._delivery.has_room):
-                self._stalled = True
-                step.mark("application-full")
+            if stream.window.head is not None and not stream.silent and self._is_full(step):
                 return False
             if not self._hand_over(step, stream):
                 return True
+        return True
+
+    def bring_own(self, step: Step, floor: int) -> bool:
+        """Hand on what this process itself sent before a point; False when the application has no room for it."""
+        while (own := self._delivery.oldest_own) is not None and own.timestamp <= floor:
+            if self._is_full(step):
+                return False
+            self._delivery.hand_own(step)
+        return True
+
+    def _is_full(self, step: Step) -> bool:
+        """Whether the application has no room; then what waits goes on when it has."""
+        if self._delivery.has_room:
+            return False
+        self._stalled = True
+        step.mark("application-full")
         return True
 
     @property

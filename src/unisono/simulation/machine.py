@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from enum import Enum, auto
 from typing import Protocol
 
 from unisono.engine import (
@@ -67,6 +68,16 @@ class Surroundings(Protocol):
     def write(self, row: AnyRow) -> None: ...
     def count(self, name: str) -> None: ...
     def send_answered(self, machine: Machine, group: str, accepted: bool) -> None: ...
+    def join(self, machine: Machine, group: str | None) -> None: ...
+
+
+class Stay(Enum):
+    """How a process stands to a group that it has not left yet."""
+
+    MEMBER = auto()
+    LEAVING = auto()
+    RETURNING = auto()
+    """It joins again as soon as it has left."""
 
 
 class Machine:
@@ -113,7 +124,7 @@ class Machine:
         self.reading = True
         self.slowness = 0.0
         self.addresses: dict[Address, None] = {}
-        self.groups: dict[str, bool] = {}
+        self.groups: dict[str, Stay] = {}
         self._world = world
         self._socket_limit = socket_limit or SOCKET_LIMIT
         self._inbox: deque[Fact] = deque()
@@ -267,8 +278,8 @@ class Machine:
                 self.give(Recover(effect.group, event.source, event.first, event.last))
             elif isinstance(event, SendAccepted | SendRefused):
                 self._world.send_answered(self, effect.group, isinstance(event, SendAccepted))
-            elif isinstance(event, Left):
-                self.groups.pop(effect.group, None)
+            elif isinstance(event, Left) and self.groups.pop(effect.group) is Stay.RETURNING:
+                self._world.join(self, effect.group)
         if not messages:
             return
         if self.reading:

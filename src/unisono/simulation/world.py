@@ -35,7 +35,7 @@ from unisono.simulation.channels import Channels
 from unisono.simulation.disk import Disk
 from unisono.simulation.ether import Ether, member_address
 from unisono.simulation.hierarchy import HierarchyObserver
-from unisono.simulation.machine import ChannelEffect, Machine
+from unisono.simulation.machine import ChannelEffect, Machine, Stay
 from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
 from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario, Workload
@@ -183,13 +183,18 @@ class World:
 
     def join(self, machine: Machine, group: str | None) -> None:
         for plan in self._groups:
-            if machine.index in plan.members and group in (None, plan.name) and plan.name not in machine.groups:
-                machine.groups[plan.name] = True
+            if machine.index not in plan.members or group not in (None, plan.name):
+                continue
+            if plan.name not in machine.groups:
+                machine.groups[plan.name] = Stay.MEMBER
                 machine.give(Join(plan.name, self._settings(machine)))
+            elif machine.groups[plan.name] is Stay.LEAVING:
+                machine.groups[plan.name] = Stay.RETURNING
 
     def leave(self, machine: Machine, group: str | None) -> None:
         for name in list(machine.groups):
             if group in (None, name):
+                machine.groups[name] = Stay.LEAVING
                 machine.give(Leave(name))
 
     def change(self, machine: Machine, group: str | None, service: Service) -> None:

@@ -178,16 +178,21 @@ class ReceiverRepair:
             self._start_anew(step, "more was delivered than belongs to the view", message)
             return
         for source, last in origin.cut:
+            self._following.make_room(source)
             self._following.fetch(step, source, last)
         ordered.halted = True
         self._next = message, origin
         self.on_progress(step)
 
     def on_progress(self, step: Step) -> None:
-        """Go on to the next view when all its members are followed from where they start in it."""
+        """Go on to the next view when the last one is complete here, and all members are followed from their start."""
         if self._next is None:
             return
         message, origin = self._next
+        for source, last in origin.cut:
+            stream = self._following.streams.get(source)
+            if stream is not None and stream.in_view and stream.window.contiguous < last:
+                return
         together = set(origin.entrants)
         for seat in message.seats:
             stream = self._following.streams.get(seat.process)
@@ -201,6 +206,7 @@ class ReceiverRepair:
         self._contribute(step, ())
         self._context.agreed = AgreedView.of(message)
         self._following.agree(step, message, origin)
+        self._following.take_room_back()
 
     def _lives(self, view: AgreedView, now: int) -> bool:
         """Whether any sender of a view is still in it, as far as was heard."""
@@ -212,6 +218,7 @@ class ReceiverRepair:
         """Give up following, and look for a view to come into; that of a message, where there is one."""
         step.mark("dropped-out")
         step.deliver(DroppedOut(reason))
+        self._following.take_room_back()
         self._following.drop_out(step)
         self.begin(step)
         if message is None:
