@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pipeline.traces import Sample, sampled
+from tests.pipeline.agreed_traces import agreed_traces
+from tests.pipeline.traces import Sample, counter_example, sampled
 from unisono.cli.main import run
 from unisono.pipeline.session import start
+from unisono.properties.registry import PROPERTIES
 from unisono.trace.parquet import write_tables
+from unisono.trace.schema import AnyRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TRACES = 2000
+TRACES = 1000
 
+Places = Counter[tuple[object, ...]]
+"""How often a run breaks a property at a place."""
 Call = Callable[..., tuple[int, str, str]]
 
 
@@ -47,6 +54,29 @@ def stored(samples: list[Sample], tmp_path_factory: pytest.TempPathFactory) -> P
     folder = tmp_path_factory.mktemp("samples")
     write_tables(folder, [row for sample in samples for row in sample.rows])
     return folder
+
+
+@pytest.fixture(scope="session")
+def by_spark(spark: SparkSession, samples: list[Sample], tmp_path_factory: pytest.TempPathFactory) -> Places:
+    """What the Spark forms find in all small traces of these tests: they are runs of one audit, since each costs."""
+    # Without Spark these cannot be imported, and the tests that need none go on.
+    from unisono.pipeline.audit import sized_for
+    from unisono.pipeline.audits.forms import spark_form
+    from unisono.pipeline.audits.projections import Projections
+    from unisono.pipeline.tables import read_tables
+
+    rows: list[AnyRow] = agreed_traces()
+    for property_id in PROPERTIES:
+        rows += counter_example(property_id)
+    for sample in samples:
+        rows += sample.rows
+    folder = tmp_path_factory.mktemp("small")
+    write_tables(folder, rows)
+    found: Places = Counter()
+    with sized_for(spark, 0), closing(Projections(read_tables(spark, [folder]))) as trace:
+        for property_id in PROPERTIES:
+            found.update(tuple(row) for row in spark_form(property_id)(trace).drop("text").collect())
+    return found
 
 
 @pytest.fixture

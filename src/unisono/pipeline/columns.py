@@ -49,7 +49,8 @@ def stays_transitional() -> Column:
 
 def process_name(name: str = "process", incarnation: str = "incarnation") -> Column:
     """One life of a process in words, as in "alice~1f"."""
-    return F.concat(name, F.lit("~"), F.lower(F.hex(incarnation)))
+    # To Spark, lower case means all of Unicode, whose tables take seconds to make.
+    return F.concat(name, F.lit("~"), F.translate(F.hex(incarnation), "ABCDEF", "abcdef"))
 
 
 def message_name(source: str = "source", incarnation: str = "source_incarnation", number: str = "number") -> Column:

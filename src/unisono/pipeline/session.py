@@ -41,8 +41,22 @@ _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Otherwise every call notes its line of Python in Java, for messages that nobody here reads.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _ON_THIS_MACHINE = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
+_LITTLE = {
+    "spark.broadcast.blockSize": "64k",
+    "spark.broadcast.compress": "false",
+    "spark.buffer.pageSize": "256k",
+    "spark.shuffle.compress": "false",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
+    "spark.ui.retainedTasks": "1",
+}
+"""For many jobs over little data: small buffers, nothing compressed, and nothing remembered of jobs that are over."""
 _PROFILES: dict[Profile, dict[str, str]] = {
     "test": {
         **_ON_THIS_MACHINE,
@@ -52,6 +66,7 @@ _PROFILES: dict[Profile, dict[str, str]] = {
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.shuffle.partitions": "1",
+        **_LITTLE,
     },
     "local": {
         **_ON_THIS_MACHINE,
@@ -62,7 +77,8 @@ _PROFILES: dict[Profile, dict[str, str]] = {
     "cluster": {},
 }
 _JAVA_OPTIONS: dict[Profile, str] = {
-    "test": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    # By default the code cache of one compiler is so small that code is thrown away and compiled again.
+    "test": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m -Xms1g",
     "local": "",
     "cluster": "",
 }

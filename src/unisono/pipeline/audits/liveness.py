@@ -22,6 +22,7 @@ from unisono.pipeline.columns import (
     held,
     message_name,
     moment,
+    process_name,
     stays_transitional,
     violations,
 )
@@ -241,7 +242,7 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
         .join(gone.withColumnRenamed("name", "process"), ["run", "process"], "left_anti")
         .join(gone.withColumnRenamed("name", "source"), ["run", "source"], "left_anti")
     )
-    name = F.concat("source", F.lit("~"), F.lower(F.hex("source_incarnation")))
+    name = process_name("source", "source_incarnation")
     return violations("L2", found, F.concat(name, F.lit(" lives and sends, but is not in the last view")))
 
 

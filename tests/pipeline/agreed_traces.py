@@ -1,0 +1,225 @@
+"""Traces with agreed views: one that is good, and one for every property that breaks it at a known place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from tests.pipeline.traces import of_run
+from unisono.trace.schema import (
+    AnyRow,
+    DeliverRow,
+    FaultRow,
+    Member,
+    MembershipRow,
+    RepairRow,
+    SendRow,
+    Start,
+    ViewRow,
+)
+
+SECOND = 1_000_000_000
+ANNA, BERT, ROSA = ("anna", 1), ("bert", 2), ("rosa", 3)
+VIEWS = {"a": (1, *ANNA, 0), "b": (2, *BERT, 0), "ab": (3, *ANNA, 1), "ab'": (4, *ANNA, 2)}
+
+Place = tuple[str, str, int, str | None]
+"""Property, process, position, message."""
+
+
+class Script:
+    """Rows of a run as its processes write them, one second after the other."""
+
+    def __init__(self) -> None:
+        self.rows: list[AnyRow] = []
+        self.time = 0
+        self.views: dict[tuple[str, int], str | None] = {}
+        self.numbers: Counter[tuple[str, int]] = Counter()
+
+    def add(self, kind: type[AnyRow], name: str, life: tuple[str, int], **values: object) -> None:
+        self.time += SECOND
+        common = {
+            "run": "",
+            "group": "market",
+            "process": life[0],
+            "incarnation": life[1],
+            "position": sum((row.process, row.incarnation) == life for row in self.rows),
+            "at": self.time,
+            "host": "here",
+            "truth": self.time,
+            "view": self.views.get(life),
+            "service": "RTO",
+        }
+        self.rows.append(kind(kind=name, **(common | values)))  # type: ignore[arg-type]
+
+    def join(self, life: tuple[str, int], role: str) -> None:
+        self.add(MembershipRow, "JOIN", life, reason="all", role=role)
+
+    def view(self, life: tuple[str, int], word: str, members: str, along: str, merged: str) -> None:
+        identifier = dict(
+            zip(("start_time", "leader", "leader_incarnation", "leader_sequence"), VIEWS[word], strict=True)
+        )
+        start = [Start(*one, self.numbers[one] + 1, self.numbers[one] + 1) for one in lives(members)]
+        previous = self.views.get(life)
+        self.views[life] = word
+        self.add(
+            ViewRow,
+            "VIEW",
+            life,
+            **identifier,
+            previous=previous,
+            role="receiver" if life == ROSA else "sender",
+            start=start,
+            transitional=[Member(*one) for one in lives(along)],
+            merged=merged.split(),
+            primary=True if word.startswith("ab") else None,
+        )
+
+    def send(self, life: tuple[str, int]) -> SendRow:
+        self.numbers[life] += 1
+        number = self.numbers[life]
+        self.add(
+            SendRow,
+            "SEND",
+            life,
+            sequence=number,
+            number=number,
+            timestamp=len(self.rows),
+            size=1,
+            body=number,
+            agreed=self.views[life],
+        )
+        sent = self.rows[-1]
+        assert isinstance(sent, SendRow)
+        return sent
+
+    def deliver(self, life: tuple[str, int], *sent: SendRow) -> None:
+        for row in sent:
+            self.add(
+                DeliverRow,
+                "DELIVER",
+                life,
+                source=row.process,
+                source_incarnation=row.incarnation,
+                sequence=row.sequence,
+                number=row.number,
+                timestamp=row.timestamp,
+                size=1,
+                body=row.body,
+                index=0,
+            )
+
+    def cut(self, life: tuple[str, int]) -> None:
+        for source in (ANNA, BERT):
+            self.add(
+                RepairRow,
+                "CUT",
+                life,
+                source=source[0],
+                source_incarnation=source[1],
+                first=1,
+                last=self.numbers[source],
+                peer="1",
+            )
+
+
+def lives(letters: str) -> list[tuple[str, int]]:
+    return [{"a": ANNA, "b": BERT, "r": ROSA}[letter] for letter in letters]
+
+
+def good() -> list[AnyRow]:
+    """Two senders merge, go on together into one more view, and a receiver follows them."""
+    script = Script()
+    for life in (ANNA, BERT, ROSA):
+        script.join(life, "receiver" if life == ROSA else "sender")
+    script.view(ANNA, "a", "a", "a", "")
+    script.view(BERT, "b", "b", "b", "")
+    for life, along in ((ANNA, "a"), (BERT, "b"), (ROSA, "")):
+        script.view(life, "ab", "ab", along, "a b")
+    first = [script.send(ANNA), script.send(BERT), script.send(ANNA)]
+    for life in (ANNA, BERT, ROSA):
+        script.deliver(life, *first)
+    script.cut(ANNA)
+    script.cut(BERT)
+    for life in (ANNA, BERT, ROSA):
+        script.view(life, "ab'", "ab", "ab", "ab")
+    second = [script.send(BERT), script.send(ANNA)]
+    for life in (ANNA, BERT, ROSA):
+        script.deliver(life, *second)
+    script.add(
+        FaultRow, "FAULT", ("faults", 0), group="", view=None, service=None, fault="heal", edge="begin", members=[]
+    )
+    script.time += 20 * SECOND
+    healed = script.time
+    for life in (ANNA, BERT, ROSA):
+        script.time = healed
+        script.add(MembershipRow, "END", life, group="", view=None, service=None)
+    return script.rows
+
+
+Damage = Callable[[AnyRow], AnyRow | None]
+
+
+def changed(kind: str, life: tuple[str, int], position: int, **values: object) -> Damage:
+    """One row with other values."""
+
+    def damage(row: AnyRow) -> AnyRow | None:
+        if (row.kind, row.process, row.incarnation, row.position) != (kind, *life, position):
+            return row
+        return replace(row, **values)
+
+    return damage
+
+
+def without(life: tuple[str, int], *positions: int) -> Damage:
+    return lambda row: None if (row.process, row.incarnation) == life and row.position in positions else row
+
+
+def swapped(life: tuple[str, int], one: int, other: int) -> Damage:
+    """Two rows in each other's place."""
+
+    def damage(row: AnyRow) -> AnyRow | None:
+        places = {one: other, other: one} if (row.process, row.incarnation) == life else {}
+        return replace(row, position=places.get(row.position, row.position))
+
+    return damage
+
+
+# Anna has her views at 1, 2 and 10, Bert at 1, 2 and 9, Rosa at 1 and 5; what they send and deliver stands between.
+BROKEN: dict[str, tuple[Damage, Place]] = {
+    "M1": (changed("VIEW", ANNA, 10, start=[Start(*BERT, 2, 2)]), ("M1", "anna", 10, None)),
+    "M2": (changed("VIEW", BERT, 9, start_time=1), ("M2", "bert", 9, None)),
+    "M4": (changed("VIEW", BERT, 9, merged=[]), ("M4", "bert", 9, None)),
+    "M5": (changed("VIEW", BERT, 9, transitional=[Member(*BERT)]), ("M5", "bert", 9, None)),
+    "M7": (
+        lambda row: replace(row, primary=True) if isinstance(row, ViewRow) and row.view in ("a", "b") else row,
+        ("M7", "bert", 1, None),
+    ),
+    "M9": (changed("VIEW", ROSA, 5, view="other", previous="ab"), ("M9", "rosa", 5, None)),
+    "D3": (changed("SEND", ANNA, 3, agreed="a"), ("D3", "rosa", 2, "anna~1/1")),
+    "D4": (changed("DELIVER", ROSA, 3, view="ab'"), ("D4", "", 0, "bert~2/1")),
+    "D5": (without(ROSA, 4), ("D5", "rosa", 5, None)),
+    "D6": (without(ANNA, 7), ("D6", "anna", 4, "anna~1/2")),
+    "D9": (without(BERT, 6), ("D9", "bert", 9, "anna~1/2")),
+    "O5": (swapped(ROSA, 3, 4), ("O5", "rosa", 5, None)),
+    "L1": (changed("VIEW", ROSA, 5, start=[Start(*ANNA, 3, 3)]), ("L1", "rosa", 8, None)),
+    "L3": (without(ANNA, 13), ("L3", "anna", 11, "anna~1/3")),
+    "L5": (without(BERT, 12), ("L5", "bert", 13, "anna~1/3")),
+    "O2": (changed("VIEW", BERT, 9, start=[Start(*ANNA, 3, 4), Start(*BERT, 2, 2)]), ("O2", "bert", 9, "anna~1/4")),
+    "O4": (without(ROSA, 3), ("O4", "rosa", 1, "bert~2/1")),
+    "O7": (without(ROSA, 3), ("O7", "rosa", 1, "bert~2/1")),
+}
+
+
+def run_of(name: str) -> str:
+    """What the run of a broken trace, or of the good one, is called."""
+    return f"agreed {name}"
+
+
+def agreed_traces() -> list[AnyRow]:
+    """The good trace and the broken ones, each a run."""
+    rows = of_run(good(), run_of("good"))
+    for name, (damage, _) in BROKEN.items():
+        rows += of_run([left for row in good() if (left := damage(row)) is not None], run_of(name))
+    return rows
