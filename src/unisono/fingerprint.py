@@ -11,29 +11,33 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from xxhash import xxh3_128_hexdigest
+from xxhash import xxh3_128_digest, xxh3_128_hexdigest
 
 
 def fingerprint(state: object) -> str:
     """128 bits over everything reachable from `state`."""
-    return xxh3_128_hexdigest(_encode(state))
+    return xxh3_128_hexdigest(_encode(state, {}))
 
 
-def _encode(value: object) -> bytes:
+def _encode(value: object, seen: dict[int, bytes]) -> bytes:
+    """A value as bytes; an object, which many others may hold, is looked at once and stands for itself after that."""
     match value:
         case None | bool() | int() | float() | str():
             text = f"{type(value).__name__}:{value!r}".encode()
         case bytes() | bytearray() | memoryview():
             text = b"bytes:" + bytes(value)
         case dict():
-            text = b"dict:" + b"".join(sorted(_encode(key) + _encode(item) for key, item in value.items()))
+            text = b"dict:" + b"".join(sorted(_encode(key, seen) + _encode(item, seen) for key, item in value.items()))
         case set() | frozenset():
-            text = b"set:" + b"".join(sorted(_encode(item) for item in value))
+            text = b"set:" + b"".join(sorted(_encode(item, seen) for item in value))
         case list() | tuple() | deque():
-            text = type(value).__name__.encode() + b":" + b"".join(_encode(item) for item in value)
+            text = type(value).__name__.encode() + b":" + b"".join(_encode(item, seen) for item in value)
         case _:
-            name = type(value).__qualname__.encode()
-            text = name + b":" + b"".join(_encode(attribute) + _encode(item) for attribute, item in _attributes(value))
+            known = seen.get(id(value))
+            if known is None:
+                parts = (_encode(name, seen) + _encode(item, seen) for name, item in _attributes(value))
+                known = seen[id(value)] = xxh3_128_digest(type(value).__qualname__.encode() + b":" + b"".join(parts))
+            text = b"object:" + known
     return len(text).to_bytes(8, "big") + text
 
 

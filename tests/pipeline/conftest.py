@@ -21,7 +21,7 @@ from unisono.trace.schema import AnyRow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TRACES = 1000
+TRACES = 2000
 
 Places = Counter[tuple[object, ...]]
 """How often a run breaks a property at a place."""
