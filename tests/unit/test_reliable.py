@@ -15,12 +15,23 @@ from unisono.identity import ProcessId
 from unisono.reliable.deadlines import Deadlines
 from unisono.reliable.fragments import OrderedAssembly, ScatteredAssembly, TooLarge
 from unisono.reliable.silence import Silence
+from unisono.reliable.suppression import Wait
 from unisono.reliable.tickets import Tickets
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
 from unisono.wire.messages import FRAGMENT, DataMessage
 
 A, B = ProcessId("a", 1), ProcessId("b", 2)
 FIRST, LONGEST = 10, 75
+
+
+def ask(tickets: Tickets, now: int, most: int, horizon: int) -> tuple[list[tuple[int, int]], bool]:
+    """Ask by a fixed schedule, in which the interval doubles; whether anything was asked for before."""
+
+    def wait(tries: int) -> Wait:
+        return Wait(0, min(FIRST << min(tries, 32), LONGEST))
+
+    ranges, tries = tickets.request(now, wait, most, horizon, company=False)
+    return ranges, tries > 0
 
 
 class Missing:
@@ -59,7 +70,7 @@ class TicketsMachine(RuleBasedStateMachine):
         """The lowest that are due, as far as the horizon, and each later than the time before."""
         self.now += passed
         due = sorted(sequence for sequence, missing in self.within(horizon).items() if missing.due <= self.now)
-        ranges, again = self.tickets.ask(self.now, FIRST, LONGEST, most, horizon)
+        ranges, again = ask(self.tickets, self.now, most, horizon)
         asked = [sequence for first, last in ranges for sequence in range(first, last + 1)]
         assert len(ranges) <= most
         assert asked == due[: len(asked)]
@@ -78,7 +89,7 @@ class TicketsMachine(RuleBasedStateMachine):
             due = min((missing.due for missing in self.within(horizon).values()), default=None)
             assert self.tickets.next_due(horizon) == due
             if due is not None and due <= self.now:
-                assert copy.deepcopy(self.tickets).ask(self.now, FIRST, LONGEST, 1, horizon)[0], "woken for nothing"
+                assert ask(copy.deepcopy(self.tickets), self.now, 1, horizon)[0], "woken for nothing"
 
 
 TestTickets = TicketsMachine.TestCase
@@ -89,15 +100,15 @@ def test_a_deadline_that_has_come_is_a_request_that_can_be_sent() -> None:
     tickets = Tickets()
     tickets.open(1, 1, 1)
     tickets.open(2, 2, 0)
-    assert tickets.ask(0, FIRST, LONGEST, 64, 2)[0] == [(2, 2)]
+    assert ask(tickets, 0, 64, 2)[0] == [(2, 2)]
     assert tickets.next_due(1) == 1
-    assert tickets.ask(10, FIRST, LONGEST, 64, 1)[0] == [(1, 1)]
-    assert tickets.ask(10, FIRST, LONGEST, 64, 1)[0] == [], "2 is overdue, and beyond the horizon"
+    assert ask(tickets, 10, 64, 1)[0] == [(1, 1)]
+    assert ask(tickets, 10, 64, 1)[0] == [], "2 is overdue, and beyond the horizon"
     assert tickets.next_due(1) == 20
     assert tickets.next_due(2) == 10
     assert tickets.fill(1)
     assert tickets.next_due(1) is None
-    assert tickets.ask(10, FIRST, LONGEST, 64, 2)[0] == [(2, 2)]
+    assert ask(tickets, 10, 64, 2)[0] == [(2, 2)]
 
 
 def test_time_goes_on_while_repairs_are_overdue_that_there_is_no_room_for() -> None:
@@ -107,7 +118,7 @@ def test_time_goes_on_while_repairs_are_overdue_that_there_is_no_room_for() -> N
     now, calls, asked = 0, 0, set[int]()
     while now < 100 * LONGEST:
         calls += 1
-        ranges, _ = tickets.ask(now, FIRST, LONGEST, 64, 3)
+        ranges, _ = ask(tickets, now, 64, 3)
         assert ranges, "woken for nothing"
         asked.update(sequence for first, last in ranges for sequence in range(first, last + 1))
         tickets.fill(2)
@@ -122,10 +133,10 @@ def test_time_goes_on_while_repairs_are_overdue_that_there_is_no_room_for() -> N
 def test_a_gap_is_cut_at_the_horizon() -> None:
     tickets = Tickets()
     tickets.open(4, 9, 0)
-    assert tickets.ask(0, FIRST, LONGEST, 64, 3)[0] == []
-    assert tickets.ask(0, FIRST, LONGEST, 64, 6)[0] == [(4, 6)]
-    assert tickets.ask(0, FIRST, LONGEST, 64, 8)[0] == [(7, 8)]
-    assert tickets.ask(FIRST, FIRST, LONGEST, 64, 100) == ([(4, 6), (7, 8), (9, 9)], True)
+    assert ask(tickets, 0, 64, 3)[0] == []
+    assert ask(tickets, 0, 64, 6)[0] == [(4, 6)]
+    assert ask(tickets, 0, 64, 8)[0] == [(7, 8)]
+    assert ask(tickets, FIRST, 64, 100) == ([(4, 6), (7, 8), (9, 9)], True)
 
 
 def test_requests_come_ever_more_slowly_up_to_the_limit_and_never_stop() -> None:
@@ -136,7 +147,7 @@ def test_requests_come_ever_more_slowly_up_to_the_limit_and_never_stop() -> None
         now = tickets.next_due(100)
         assert now is not None
         times.append(now)
-        assert tickets.ask(now, FIRST, LONGEST, 64, 100)[0] == [(4, 9)]
+        assert ask(tickets, now, 64, 100)[0] == [(4, 9)]
     waits = [later - earlier for earlier, later in pairwise(times)]
     assert waits == [10, 20, 40] + [LONGEST] * 96
 

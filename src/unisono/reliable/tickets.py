@@ -124,17 +124,6 @@ class Tickets:
             self._sharing = dues.count(self._soonest)
         return self._soonest
 
-    def ask(
-        self, now: int, first_interval: int, interval_limit: int, most: int, horizon: int
-    ) -> tuple[list[Range], bool]:
-        """`request` with a fixed schedule: the interval doubles from the first up to the limit."""
-
-        def wait(tries: int) -> Wait:
-            return Wait(0, min(first_interval << min(tries, 32), interval_limit))
-
-        ranges, tries = self.request(now, wait, most, horizon, company=False)
-        return ranges, tries > 0
-
     def request(
         self, now: int, wait: WaitFor, most: int, horizon: int, company: bool = True
     ) -> tuple[list[Range], int]:
