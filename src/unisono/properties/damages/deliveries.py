@@ -9,13 +9,14 @@ from unisono.properties.damages.reading import (
     ORDERED,
     at_time_of,
     deliveries_in,
+    delivery_in_place,
     in_place_of,
     owed_until,
     send_of,
     spells_of,
 )
 from unisono.properties.violation import moment
-from unisono.trace.schema import DeliverRow, SendRow, ViewRow
+from unisono.trace.schema import SendRow, ViewRow
 
 if TYPE_CHECKING:
     from random import Random
@@ -91,25 +92,5 @@ def stranger(rows: Rows, random: Random) -> Rows | None:
         return None
     index, sent = pair
     view = rows[index]
-    heard = DeliverRow(
-        kind="DELIVER",
-        run=view.run,
-        group=view.group,
-        process=view.process,
-        incarnation=view.incarnation,
-        at=view.at,
-        host=view.host,
-        truth=view.truth,
-        view=view.view,
-        service=view.service,
-        stretch=view.stretch,
-        source=sent.process,
-        source_incarnation=sent.incarnation,
-        sequence=sent.sequence,
-        number=sent.number,
-        timestamp=sent.timestamp,
-        size=sent.size,
-        body=sent.body,
-        index=0,
-    )
+    heard = delivery_in_place(view, sent, view.view)
     return [*rows[: index + 1], heard, *rows[index + 1 :]]

@@ -164,3 +164,28 @@ def stretches_due(rows: Rows) -> list[tuple[int, int]]:
             stretches.append((begin, index))
             begin = None
     return stretches if begin is None else [*stretches, (begin, len(rows) - 1)]
+
+
+def delivery_in_place(place: AnyRow, sent: SendRow, view: str | None) -> DeliverRow:
+    """A message delivered where another row stands, in that view."""
+    return DeliverRow(
+        kind="DELIVER",
+        run=place.run,
+        group=place.group,
+        process=place.process,
+        incarnation=place.incarnation,
+        at=place.at,
+        host=place.host,
+        truth=place.truth,
+        view=view,
+        service=place.service,
+        stretch=place.stretch,
+        source=sent.process,
+        source_incarnation=sent.incarnation,
+        sequence=sent.sequence,
+        number=sent.number,
+        timestamp=sent.timestamp,
+        size=sent.size,
+        body=sent.body,
+        index=0,
+    )

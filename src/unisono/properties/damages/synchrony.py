@@ -20,7 +20,7 @@ from unisono.properties.damages.passages import (
     view_at,
     without,
 )
-from unisono.properties.damages.reading import FRESH, in_place_of, membership_row, send_of
+from unisono.properties.damages.reading import FRESH, delivery_in_place, in_place_of, membership_row, send_of
 from unisono.properties.promises import SETTLING_NANOSECONDS
 from unisono.properties.violation import moment
 from unisono.trace.schema import DeliverRow, RepairRow, SendRow
@@ -96,27 +96,7 @@ def extra_before_the_view(rows: Rows, random: Random) -> Rows | None:
         return None
     index, sent = found
     view = view_at(rows, index)
-    heard = DeliverRow(
-        kind="DELIVER",
-        run=view.run,
-        group=view.group,
-        process=view.process,
-        incarnation=view.incarnation,
-        at=view.at,
-        host=view.host,
-        truth=view.truth,
-        view=view.previous,
-        service=view.service,
-        stretch=view.stretch,
-        source=sent.process,
-        source_incarnation=sent.incarnation,
-        sequence=sent.sequence,
-        number=sent.number,
-        timestamp=sent.timestamp,
-        size=sent.size,
-        body=sent.body,
-        index=0,
-    )
+    heard = delivery_in_place(view, sent, view.previous)
     return [*rows[:index], heard, *rows[index:]]
 
 

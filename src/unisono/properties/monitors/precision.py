@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from unisono.properties.monitors.agreed import NOT_AGREED, members_of
 from unisono.properties.monitors.monitor import Handler, Member, Source
-from unisono.properties.monitors.settled import End, Settled, Time, time_of
+from unisono.properties.monitors.settled import End, Settled, Time, lives_by_group, time_of
 from unisono.properties.promises import SETTLING_NANOSECONDS
 from unisono.properties.violation import moment, process_name
 from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, SendRow, ViewRow
@@ -84,11 +84,7 @@ class MembershipPrecision(Settled):
         self._seat(row)
 
     def conclude(self) -> None:
-        groups: dict[str, list[Source]] = {}
-        for group, name, incarnation in self.seats:
-            if group:
-                groups.setdefault(group, []).append((name, incarnation))
-        for group, lives in groups.items():
+        for group, lives in lives_by_group(self.seats).items():
             judged = sorted(life for life in lives if self._is_judged(self.seats[group, *life], life))
             demanded = {life: self._demanded(group, lives, self.ends[life]) for life in judged}
             judged = [life for life in judged if demanded[life]]

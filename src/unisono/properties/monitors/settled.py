@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct, field
 
-from unisono.properties.monitors.monitor import Handler, Monitor, Source
+from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source
 from unisono.properties.promises import PRECISION_NANOSECONDS
 from unisono.properties.violation import moment
 from unisono.trace.schema import AnyRow, FaultRow, MembershipRow
@@ -67,3 +69,12 @@ class Settled(Monitor):
     def is_settled(self, end: End) -> bool:
         """Whether the last fault, but the lasting ones, ended long enough before."""
         return end.clock in self.healed and self.healed[end.clock] <= end.due
+
+
+def lives_by_group(members: Iterable[Member]) -> dict[str, list[Source]]:
+    """The lives in each group, in the order in which they are given."""
+    groups: dict[str, list[Source]] = {}
+    for group, name, incarnation in members:
+        if group:
+            groups.setdefault(group, []).append((name, incarnation))
+    return groups

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from unisono.properties.monitors import intervals
 from unisono.properties.monitors.agreed import FRESH, NOT_AGREED
 from unisono.properties.monitors.monitor import Handler, Member, Source, Stream
-from unisono.properties.monitors.settled import Clock, Settled, time_of
+from unisono.properties.monitors.settled import Clock, Settled, lives_by_group, time_of
 from unisono.properties.violation import message_name
 from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, SendRow, ViewRow
 
@@ -125,11 +125,7 @@ class Termination(Settled):
         self._of(row)
 
     def conclude(self) -> None:
-        groups: dict[str, list[Source]] = {}
-        for group, name, incarnation in self.attendants:
-            if group:
-                groups.setdefault(group, []).append((name, incarnation))
-        for group, lives in groups.items():
+        for group, lives in lives_by_group(self.attendants).items():
             waiting = [
                 life
                 for life in lives
