@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,6 +92,38 @@ def test_giving_up_ends_the_workers_at_once() -> None:
     results.close()  # type: ignore[attr-defined]  # it is a generator
     assert time.monotonic() - begin < 20
     assert multiprocessing.active_children() == []
+
+
+ALONE = """
+from tests.unit.test_campaign import jobs, run_seeds, slow
+
+if __name__ == "__main__":
+    for result in run_seeds(jobs(4), 2, slow):
+        print(result.outcome.counters["process"], flush=True)
+"""
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks for processes in /proc")
+def test_a_campaign_that_is_killed_leaves_no_worker_behind(tmp_path: Path) -> None:
+    script = tmp_path / "alone.py"
+    script.write_text(ALONE)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
+    with subprocess.Popen([sys.executable, script], env=environment, stdout=subprocess.PIPE, text=True) as campaign:
+        assert campaign.stdout is not None
+        worker = int(campaign.stdout.readline())
+        assert is_running(worker)
+        campaign.kill()
+    until = time.monotonic() + 30
+    while is_running(worker):
+        assert time.monotonic() < until, "a worker outlives its campaign"
+        time.sleep(0.01)
 
 
 def test_held() -> None:

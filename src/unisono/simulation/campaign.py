@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -92,7 +93,7 @@ def run_seeds(jobs: Sequence[SeedJob], workers: int, runner: Runner = run_seed) 
         yield from map(runner, jobs)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(jobs)), context, initializer=_ignore_interrupt)
+    pool = ProcessPoolExecutor(min(workers, len(jobs)), context, initializer=_begin_worker)
     remaining = iter(jobs)
     running: dict[Future[SeedResult], SeedJob] = {}
     try:
@@ -122,9 +123,17 @@ def _result(future: Future[SeedResult], job: SeedJob) -> SeedResult:
         return SeedResult(job.seed, None, "the worker process ended")
 
 
-def _ignore_interrupt() -> None:
-    """Ctrl-C reaches the whole process group; the parent alone decides what follows."""
+def _begin_worker() -> None:
+    """Ctrl-C reaches the whole process group; the parent alone decides what follows. A worker ends with its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "a worker has a parent"
+    parent.join()
+    os._exit(1)
 
 
 def usable_cores() -> int:
