@@ -144,8 +144,8 @@ def out_of_order(patch: pytest.MonkeyPatch) -> None:
 def no_keep_alive(patch: pytest.MonkeyPatch) -> None:
     original = Sending.keep_alive
 
-    def keep_alive(self: Sending, step: Step, listeners: int, reporting: int) -> KeepAlive:
-        return replace(original(self, step, listeners, reporting), sequence=0)
+    def keep_alive(self: Sending, step: Step, listeners: int, reporting: int, leaving: bool) -> KeepAlive:
+        return replace(original(self, step, listeners, reporting, leaving), sequence=0)
 
     patch.setattr(Sending, "keep_alive", keep_alive)
 
@@ -282,8 +282,8 @@ def clock_deaf(patch: pytest.MonkeyPatch) -> None:
 def time_promised(patch: pytest.MonkeyPatch) -> None:
     original = Sending.keep_alive
 
-    def keep_alive(self: Sending, step: Step, listeners: int, reporting: int) -> KeepAlive:
-        said = original(self, step, listeners, reporting)
+    def keep_alive(self: Sending, step: Step, listeners: int, reporting: int, leaving: bool) -> KeepAlive:
+        said = original(self, step, listeners, reporting, leaving)
         return replace(said, timestamp=said.timestamp + 100 * MILLISECOND)
 
     patch.setattr(Sending, "keep_alive", keep_alive)

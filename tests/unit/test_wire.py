@@ -237,7 +237,7 @@ def test_each_fault_has_its_own_reason(datagram: bytes, reason: Refusal) -> None
     assert read_datagram(datagram, SEAL) is reason
 
 
-KEEP_ALIVE = (KeepAlive.code, msgspec.msgpack.encode(KeepAlive(4, 5, 0, 0, 0, None, NO_VIEW)))
+KEEP_ALIVE = (KeepAlive.code, msgspec.msgpack.encode(KeepAlive(4, 5, 0, 0, 0, False, None, NO_VIEW)))
 GOODBYE = (Deactivation.code, msgspec.msgpack.encode(Deactivation(A, 1)))
 
 
@@ -274,7 +274,9 @@ def test_a_control_message_that_is_not_understood_is_counted_and_its_neighbours_
     message: tuple[int, bytes], reason: Refusal
 ) -> None:
     packet = read_datagram(control_datagram(KEEP_ALIVE, message, GOODBYE), SEAL)
-    assert packet == ControlPacket(A, GROUP, [KeepAlive(4, 5, 0, 0, 0, None, NO_VIEW), Deactivation(A, 1)], (reason,))
+    assert packet == ControlPacket(
+        A, GROUP, [KeepAlive(4, 5, 0, 0, 0, False, None, NO_VIEW), Deactivation(A, 1)], (reason,)
+    )
 
 
 HUGE = b"\xff\xff\xff\xff"

@@ -153,7 +153,8 @@ control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
     membership_messages(processes),
     st.builds(
         KeepAlive,
-        *(sequences, timestamps, sequences, sequences, st.integers(0, 2), st.none() | whereabouts, view_marks),
+        *(sequences, timestamps, sequences, sequences, st.integers(0, 2), st.booleans()),
+        *(st.none() | whereabouts, view_marks),
     ),
     st.builds(ActivationRequest, processes, sequences, st.booleans(), st.booleans(), view_marks, extensions),
     st.builds(ActivationGrant, processes, sequences, positive, positive, timestamps, positive, extensions),
@@ -213,7 +214,7 @@ SAMPLE_BATCH = [
     DataMessage(9, 5, 1005, LEAVE, 0, 1, b""),
 ]
 SAMPLE_CONTROL: list[ControlMessage] = [
-    KeepAlive(9, 1000, 6, 3, 1, Whereabouts(11, 12, 13), MARK),
+    KeepAlive(9, 1000, 6, 3, 1, True, Whereabouts(11, 12, 13), MARK),
     ActivationRequest(B, 1, True, True, NO_VIEW, b"key"),
     ActivationGrant(B, 1, 10, 4, 900, 10_000_000_000, b""),
     Report((ReportEntry(A, 1, 9), ReportEntry(B, 2, 8))),

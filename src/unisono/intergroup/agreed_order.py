@@ -246,8 +246,7 @@ class ByTimestamp(BySource):
             if stream.in_view and stream.window.next <= transition.cut.get(source, 0):
                 return False
         self._pending.popleft()
-        leavers = [process for process, by in transition.message.suspects if by == (process,)]
-        self._present(step, transition.view, transition.view.start, leavers)
+        self._present(step, transition.view, transition.view.start, transition.message.leavers)
         self._delivery.enter(step, self._view_event(transition))
         self._apply_cut()
         for _, stream in sorted(self._streams.items()):
@@ -291,7 +290,7 @@ class ByTimestamp(BySource):
         ]
         self._met = {process for process in self._met if process.name not in names} | set(view.members)
         for process in sorted(known - set(view.members)):
-            if process.name in names:
+            if process.name in names or self._context.has_restarted(process):
                 reasons.append((process, ViewReason.RESTARTED))
             elif suspects.get(process) == (process,):
                 reasons.append((process, ViewReason.LEFT))

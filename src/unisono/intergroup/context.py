@@ -18,11 +18,15 @@ from unisono.wire.layout import group_number
 from unisono.wire.messages import ControlMessage, Whereabouts
 from unisono.wire.writing import DatagramWriter
 
+REMEMBERED_LIVES = 1024
+"""Of so many processes it is remembered that they have another life."""
+
 
 class Context:
     """One process in one group. The parts change the clock and the deadlines; the engine, the service."""
 
     __slots__ = (
+        "_ended",
         "_measured",
         "_places",
         "agreed",
@@ -72,6 +76,7 @@ class Context:
         """Nothing is sent now: this process has just come, or was stopped, and looks for others."""
         self.changing = False
         """The application wants timestamp order, and has its old service until it is there."""
+        self._ended: dict[ProcessId, None] = {}
         self.agreed: AgreedView | None = None
         """The agreed view that this process is in, whatever views its application sees."""
         self.clock = clock
@@ -141,6 +146,15 @@ class Context:
     def forget(self, peer: ProcessId) -> None:
         self._places.pop(peer, None)
         self._measured.pop(peer, None)
+
+    def end_life(self, earlier: ProcessId) -> None:
+        """A process was heard in a later life."""
+        self._ended[earlier] = None
+        while len(self._ended) > REMEMBERED_LIVES:
+            del self._ended[next(iter(self._ended))]
+
+    def has_restarted(self, process: ProcessId) -> bool:
+        return process in self._ended
 
     def spread(self, interval: int) -> int:
         """Between one and two intervals: members that act on the same packet do not act at the same instant."""

@@ -29,6 +29,7 @@ from unisono.reliable.suppression import Asked, RequestTiming
 from unisono.reliable.windows import Offer
 from unisono.wire.membership_messages import NewView, Origin
 from unisono.wire.messages import (
+    LEAVE,
     ActivationGrant,
     DataPacket,
     Deactivation,
@@ -223,7 +224,8 @@ class Following:
         self._departed.pop(source, None)
 
     def on_data(self, step: Step, packet: DataPacket, address: Address) -> None:
-        if self._welcome_back(step, packet.source, packet.messages[-1].sequence):
+        last = packet.messages[-1]
+        if not last.flags & LEAVE and self._welcome_back(step, packet.source, last.sequence):
             self.consider(step, packet.source, address)
         stream = self._active(packet.source)
         if stream is None:
@@ -249,10 +251,13 @@ class Following:
 
     def on_keep_alive(self, step: Step, source: ProcessId, address: Address, message: KeepAlive) -> None:
         departed = self._departed.get(source)
-        if departed is not None and not self._welcome_back(step, source, message.sequence):
+        if departed is not None and (message.leaving or not self._welcome_back(step, source, message.sequence)):
             self._context.tell(step, address, Deactivation(source, departed[0]))
             return
-        self.consider(step, source, address)
+        if message.leaving:
+            self.activations.forget(source)
+        else:
+            self.consider(step, source, address)
         stream = self._active(source)
         if stream is None:
             return
@@ -338,7 +343,8 @@ class Following:
         else:
             for source in sorted(cut - members):
                 if source in self.streams and self.streams[source].silent:
-                    self._end(step, self.streams[source], ViewReason.AGREED)
+                    left = source in message.leavers
+                    self._end(step, self.streams[source], ViewReason.LEFT if left else ViewReason.AGREED)
         self._bury(step)
 
     def go_on(self, step: Step) -> None:

@@ -43,7 +43,7 @@ from unisono.reliable.suppression import Asked
 from unisono.settings import SERVICE_CODES
 from unisono.trace.schema import MembershipRow
 from unisono.wire.control_messages import Gathered, HierarchyMessage
-from unisono.wire.membership_messages import SENDERS_WORDS, MembershipMessage
+from unisono.wire.membership_messages import SENDERS_WORDS, MembershipMessage, Opinion
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
@@ -296,6 +296,7 @@ class IntergroupEngine:
             self._receiving.forget(step, earlier, ViewReason.RESTARTED)
             self._speaking.drop(step, earlier)
             self._context.forget(earlier)
+            self._context.end_life(earlier)
         if self._phase is Phase.MEMBER:
             self._membership.on_heard(step, source)
             self._receiving.on_heard(step, source)
@@ -311,11 +312,10 @@ class IntergroupEngine:
                 self._context.locate(source, message.whereabouts)
                 if self._context.believes(step, message.timestamp) and self._phase is Phase.MEMBER:
                     self._membership.on_mark(step, source, address, message.view)
-                    self._receiving.consider(step, source, address)
                     self._receiving.on_keep_alive(step, source, address, message)
             elif isinstance(message, MembershipMessage):
                 if self._phase is Phase.MEMBER:
-                    if isinstance(message, SENDERS_WORDS):
+                    if isinstance(message, SENDERS_WORDS) and not (isinstance(message, Opinion) and message.out):
                         self._receiving.consider(step, source, address)
                     self._membership.on_message(step, source, address, message)
             elif isinstance(message, Report):

@@ -174,13 +174,12 @@ class Sending:
                 step.deliver(SendAccepted(ticket))
         return own
 
-    def keep_alive(self, step: Step, listeners: int, reporting: int) -> KeepAlive:
+    def keep_alive(self, step: Step, listeners: int, reporting: int, leaving: bool) -> KeepAlive:
         """Says how far this process has sent, so that the loss of its last message is seen."""
         self.last_sent_at = step.now
         self.said = self._context.clock.tick(step.now, step.wall)
-        whereabouts = self._context.whereabouts
-        mark = self._context.mark
-        return KeepAlive(self.last_sequence, self.said, self.stable, listeners, reporting, whereabouts, mark)
+        whereabouts, mark = self._context.whereabouts, self._context.mark
+        return KeepAlive(self.last_sequence, self.said, self.stable, listeners, reporting, leaving, whereabouts, mark)
 
     def release(self, step: Step, stable: int) -> None:
         """Forget what nobody needs any more."""

@@ -177,7 +177,8 @@ class Speaking:
     def keep_alive(self, step: Step) -> None:
         """Say that this process lives, how far it has sent and what is stable of it."""
         self._alive_at = step.now
-        self._context.broadcast(step, [self.sending.keep_alive(step, len(self.audience), self._reporting)])
+        alive = self.sending.keep_alive(step, len(self.audience), self._reporting, self.leaving)
+        self._context.broadcast(step, [alive])
         self._context.deadlines.set("keep-alive", step.now + self._context.settings.keep_alive)
 
     def keep_informed(self, step: Step) -> None:

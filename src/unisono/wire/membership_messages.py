@@ -124,6 +124,11 @@ class NewView(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     primary: bool | None
     extension: _Extension
 
+    @property
+    def leavers(self) -> tuple[ProcessId, ...]:
+        """Who is not in it by its own will."""
+        return tuple(process for process, by in self.suspects if by == (process,))
+
 
 class CutInfo(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What a receiver holds of a view whose end is being agreed."""

@@ -76,8 +76,8 @@ POLLED: Final = 2
 class KeepAlive(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """This process lives and its last sequence number is this one (000 4.2.2).
 
-    All of its `listeners` have what it sent up to `stable`; `reporting` says how they report to it. `view` is the
-    agreed view that it is in.
+    All of its `listeners` have what it sent up to `stable`; `reporting` says how they report to it. `leaving` if the
+    last one is its farewell, or is to be followed by it. `view` is the agreed view that it is in.
     """
 
     code: ClassVar[int] = 1
@@ -86,6 +86,7 @@ class KeepAlive(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
     stable: Sequence
     listeners: Sequence
     reporting: Annotated[int, Meta(ge=0, le=2)]
+    leaving: bool
     whereabouts: Whereabouts | None
     view: ViewMark
 
