@@ -15,9 +15,9 @@ HEAD = """\
 
 <!-- Made by `make docs` from src/unisono/settings.py; change it there. -->
 
-What a process may say about how it takes part in a group: as fields of `Settings`, or by name under `[options]` in a
-scenario. Durations and sizes are written with a unit (`"200ms"`, `"4MiB"`); a bare number is refused for a duration,
-and read as bytes for a size. A value outside its bounds is refused with the bounds.
+What a process may say about how it takes part in a group: as keywords of `unisono.join`, or by name under `[options]`
+in a scenario. Durations and sizes are written with a unit (`"200ms"`, `"4MiB"`); a bare number is refused for a
+duration, and read as bytes for a size. A value outside its bounds is refused with the bounds.
 
 | setting | default | bounds | meaning |
 | --- | --- | --- | --- |

@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from unisono.identity import ProcessId, StartPoint, ViewId
 
+SHOWN_BYTES = 60
+"""So much of a message is shown to a person."""
+
 
 class ViewReason(StrEnum):
     """Why a view differs from the one before."""
@@ -40,6 +43,11 @@ class Message(Struct, frozen=True, gc=False):
     index: int
     name: str = ""
 
+    def __str__(self) -> str:
+        """In one line, for a person: who sent it, its number, and the beginning of the data."""
+        beginning = self.data if len(self.data) <= SHOWN_BYTES else self.data[:SHOWN_BYTES] + b"..."
+        return f"{self.source.name} #{self.number}: {beginning!r}"
+
 
 class View(Struct, frozen=True):
     """From here on these are the sources.
@@ -62,6 +70,12 @@ class View(Struct, frozen=True):
     role: Literal["sender", "receiver"] = "receiver"
     whole: bool = True
     primary: bool | None = None
+
+    def __str__(self) -> str:
+        """In one line, for a person: who is there, and why that changed."""
+        names = " ".join(process.name for process in self.members)
+        reasons = ", ".join(f"{process.name} {reason}" for process, reason in self.reasons)
+        return f"view of {names or 'nobody'}" + (f" ({reasons})" if reasons else "")
 
 
 class Excluded(Struct, frozen=True):

@@ -176,7 +176,9 @@ class Group:
         if self._process is None or self._left is None or self._outbox is None:
             return
         if not self._left.done():
-            self._outbox.close(NotMember(f"this process is leaving {self.name!r}; join it again to send"))
+            self._outbox.close(
+                NotMember(f"this process has left {self.name!r}, or is leaving it; join it again to send")
+            )
             self._process.leave(self.name)
             await asyncio.shield(self._left)
 
@@ -286,6 +288,8 @@ class Group:
         return self._outbox
 
     def _not_joined(self) -> NotMember:
+        if self._outbox is not None:
+            return NotMember(f"{self.name!r} was closed; join it again")
         return NotMember(f"{self.name!r} is not joined yet; write `async with unisono.join({self.name!r}) as group:`")
 
 

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from unisono.control_settings import ControlSettings
 from unisono.errors import SettingError
+from unisono.spelling import did_you_mean
 from unisono.units import KIB, MIB, MILLISECOND, SECOND, parse_duration, parse_size, render_duration, render_size
 
 Service = Literal["unordered", "source-latest", "timestamp-latest", "framed", "source", "timestamp"]
@@ -138,7 +139,7 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
             ge=10 * MILLISECOND,
             le=86400 * SECOND,
             description="A sender in timestamp order that is silent for this long, or longer where its link was slow "
-            "before, is suspected.",
+            "before, is suspected; never before three `keep_alive`s.",
             extra=_DURATION,
         ),
     ] = SECOND
@@ -261,7 +262,12 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
             extra=_DURATION,
         ),
     ] = SECOND
-    trace: Annotated[bool, Meta(description="Write a trace row for every send, delivery and view.")] = True
+    trace: Annotated[
+        bool,
+        Meta(
+            description="Make a trace row of every send, delivery and view; `join` takes a directory, and makes none without."
+        ),
+    ] = True
     secure: Annotated[Literal[False], Meta(description="Sealed groups; not offered yet.")] = False
 
     @property
@@ -277,6 +283,8 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
     def _why_bad(self) -> tuple[str, str] | None:
         """Which setting does not go with the others, and why."""
         if self.service == "timestamp" and self.sources != "all":
+            if not self.sources:
+                return "sources", 'timestamp order delivers every sender; to send only, join with service="source"'
             return "sources", 'timestamp order takes every sender in; name the senders in "senders" instead'
         if self.across and self.service != "timestamp":
             return "across", f'order across groups needs service "timestamp", not {self.service!r}'
@@ -323,7 +331,7 @@ def read_setting(name: str, value: object) -> Any:
     """One value as a person writes it, checked and turned into what the library uses."""
     field = FIELDS.get(name)
     if field is None:
-        raise SettingError(name, f"unknown setting; known ones are {', '.join(FIELDS)}")
+        raise SettingError(name, f"unknown setting; {did_you_mean(name, tuple(FIELDS))}")
     if name == "secure" and value is True:
         raise SettingError(name, "secure groups are not offered yet; leave it false")
     try:
@@ -351,8 +359,10 @@ def _with_shown_choices(field: SettingField, value: object, complaint: str) -> s
 def _with_shown_bounds(field: SettingField, complaint: str) -> str:
     """Bounds in the unit a person writes: msgspec speaks of plain integers."""
     meta = next(part for part in field.type.__metadata__ if isinstance(part, Meta))
-    if field.unit is None or meta.ge is None or meta.le is None or "Expected `int`" not in complaint:
+    if meta.ge is None or "Expected `int`" not in complaint:
         return complaint
+    if meta.le is None:
+        return f"expected {field.shown(int(meta.ge))} or more"
     return f"expected {field.shown(int(meta.ge))} to {field.shown(int(meta.le))}"
 
 

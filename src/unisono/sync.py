@@ -39,6 +39,11 @@ class SyncGroup:
         return self._group.name
 
     @property
+    def id(self) -> ProcessId:
+        """This process, as others see it."""
+        return self._group.process.id
+
+    @property
     def members(self) -> tuple[ProcessId, ...]:
         """The sources of the newest view."""
         return self._group.members
@@ -62,7 +67,7 @@ class SyncGroup:
         self._call(self._group.send_many(messages, names))
 
     def change(self, service: Service, sources: Literal["all"] | Iterable[str] = "all") -> None:
-        """Receive by another service from now on, and stay in the group."""
+        """Receive by another service, and stay in the group."""
         self._call(self._group.change(service, sources))
 
     def recover(self, source: ProcessId, first: int | None = None, last: int | None = None, *, name: str = "") -> None:

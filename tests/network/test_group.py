@@ -413,6 +413,7 @@ def test_scripts_need_no_event_loop(realm: str) -> None:
         assert got == [b"one", b"two"]
         assert group.receive(timeout_seconds=0.01) is None
         assert [process.name for process in group.members] == ["ada"]
+        assert group.members == (group.id,)
         group.leave()
         assert list(group) == []
 

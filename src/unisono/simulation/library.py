@@ -9,7 +9,7 @@ from pathlib import Path
 from unisono.errors import ScenarioError
 from unisono.simulation.scenario import Scenario
 from unisono.simulation.scenario_file import read_scenario
-from unisono.simulation.scenario_values import did_you_mean
+from unisono.spelling import did_you_mean
 
 _SUFFIX = ".toml"
 _FOLDER = files("unisono.simulation") / "scenarios"

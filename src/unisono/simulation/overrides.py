@@ -27,7 +27,7 @@ from unisono.simulation.scenario_keys import (
     TABLES,
     WORKLOAD_KEYS,
 )
-from unisono.simulation.scenario_values import did_you_mean
+from unisono.spelling import did_you_mean
 
 _STEP = re.compile(r"([A-Za-z0-9_-]+)(?:\[(\d+)\])?")
 

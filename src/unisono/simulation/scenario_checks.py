@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from unisono.errors import ScenarioError
 from unisono.marks import ALL_MARKS
 from unisono.simulation.scenario import DEFAULT_GROUP, Fault, Scenario
-from unisono.simulation.scenario_values import did_you_mean, write_duration
+from unisono.simulation.scenario_values import write_duration
+from unisono.spelling import did_you_mean
 
 
 def check(scenario: Scenario) -> None:

@@ -47,7 +47,8 @@ from unisono.simulation.scenario_keys import (
     fault_field,
     fault_value,
 )
-from unisono.simulation.scenario_values import did_you_mean, expected, read_option
+from unisono.simulation.scenario_values import expected, read_option
+from unisono.spelling import did_you_mean
 
 _POSITION = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from math import isfinite
 from typing import Any, NamedTuple
 
 from unisono.settings import FIELDS, read_setting
+from unisono.spelling import did_you_mean
 from unisono.units import (
     DURATION_UNITS,
     MICROSECOND,
@@ -44,12 +44,6 @@ def shown(raw: object) -> str:
 
 def expected(what: str, raw: object) -> ValueError:
     return ValueError(f"expected {what}, got {shown(raw)}")
-
-
-def did_you_mean(name: str, known: Sequence[str]) -> str:
-    """The near name if there is one, else all of them."""
-    near = get_close_matches(name, known, 1, 0.6)
-    return f'did you mean "{near[0]}"?' if near else f"expected one of {', '.join(known)}"
 
 
 def write_text(text: str) -> str:

@@ -63,7 +63,9 @@ def entries(directory: str | os.PathLike[str]) -> list[Entry]:
     try:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:
-        raise TraceError(f"{directory} has no catalogue of runs; simulate --out and demo write one") from None
+        around = Path(directory).resolve().parent
+        hint = f"; it is in the folder around the runs: unisono runs {around}" if (around / CATALOGUE).exists() else ""
+        raise TraceError(f"{directory} has no catalogue of runs; simulate --out and demo write one{hint}") from None
     except OSError as error:
         raise TraceError(f"cannot read {path}: {error.strerror}") from error
     found: dict[str, Entry] = {}
