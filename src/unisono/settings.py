@@ -265,7 +265,8 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
     trace: Annotated[
         bool,
         Meta(
-            description="Make a trace row of every send, delivery and view; `join` takes a directory, and makes none without."
+            description="Make a trace row of every send, delivery and view. `unisono.join` takes a directory instead, "
+            "and makes no trace without one."
         ),
     ] = True
     secure: Annotated[Literal[False], Meta(description="Sealed groups; not offered yet.")] = False
