@@ -65,7 +65,7 @@ class Entering:
         if not self._bring_up_to(step, view, self._floor) or members is None:
             return None
         while (passed := max((stream.passed for stream in members), default=0)) > self._floor:
-            self._floor = passed  # a message that began before the point
+            self._floor = passed  # of an earlier view, and later than this one says it began
             if not self._bring_up_to(step, view, passed):
                 return None
         if any(stream.ending is not None for stream in members):  # what came before the point was its last

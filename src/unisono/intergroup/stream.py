@@ -29,7 +29,6 @@ class Stream:
         "_announced",
         "_datagram_bytes",
         "_first_number",
-        "_inside",
         "_spans",
         "address",
         "assembly",
@@ -88,8 +87,6 @@ class Stream:
         """The source has moved on from this process's view: nothing more of it belongs there."""
         self._spans: dict[ViewMark, tuple[int, int]] = {}
         self._announced: tuple[int, int] = (0, 0)
-        self._inside = False
-        """The last message that was taken is a fragment, and not the last of its message."""
         self.address = address
         self.attempt = grant.attempt
         self.patience = grant.patience
@@ -132,20 +129,17 @@ class Stream:
         if self.window.next != start.sequence:
             self.window.skip_to(start.sequence)
             self.tickets.drop_below(start.sequence)
+            self.assembly.clear()
         self.next_number = self._first_number = start.number
-        self.assembly.clear()
-        self._inside = False
         self.cut = None
         self.closed = False
         self.reached = max(self.reached, timestamp)
         self._spans = {mark: span for mark, span in self._spans.items() if mark.start >= timestamp}
 
     def is_before(self, floor: int, mark: ViewMark) -> bool:
-        """Whether the next message is before that point of a view. If a part of it is, it is as a whole."""
+        """Whether what comes next is before that point of a view; of a message in parts its last one decides."""
         head = self.window.head
-        return head is not None and (
-            head.timestamp <= floor or head.index > 0 or self.mark_of(head.sequence).start < mark.start
-        )
+        return head is not None and (head.timestamp <= floor or self.mark_of(head.sequence).start < mark.start)
 
     def start_after(self, floor: int, mark: ViewMark) -> StartPoint | None:
         """Where this source starts for one who comes into the middle of its view, at that point, having taken what is
@@ -153,7 +147,7 @@ class Stream:
         head = self.window.head
         if head is not None:
             return self.point if self.mark_of(head.sequence) == mark else None
-        return self.point if self.reached >= floor and not self._inside else None
+        return self.point if self.reached >= floor else None
 
     def on_announced(self, sequence: int, due: int) -> bool:
         """The source has sent up to `sequence`; True when that reveals something missing."""
@@ -243,7 +237,6 @@ class Stream:
         if not self.window.pass_through(messages[0].sequence, messages[-1].sequence):
             return False
         self.next_number = messages[-1].number + 1
-        self._inside = False
         self.reached = self.passed = messages[-1].timestamp
         self.unreported_bytes += sum(len(message.payload) for message in messages)
         return True
@@ -255,7 +248,6 @@ class Stream:
             return None
         self.reached = max(self.reached, message.timestamp)
         self.passed = message.timestamp
-        self._inside = message.index + 1 < message.count
         if message.flags & LEAVE:
             self.farewell = message.sequence
         elif message.index + 1 == message.count:
