@@ -18,6 +18,8 @@ from unisono.wire.messages import DIRECTLY, FRAGMENT, LEAVE, ActivationGrant, Da
 
 HORIZON_LIMIT = 512
 """How far beyond what is in order repairs are asked for."""
+SPANS_LIMIT = 16
+"""Of so many views it is remembered what a source sent in them, and of earlier ones while something of it waits."""
 FOREVER = 1 << 63
 """Later than any timestamp: a stream that brings nothing more keeps nobody waiting."""
 
@@ -111,6 +113,10 @@ class Stream:
         """These sequences were sent in that agreed view. A source is in one view after another."""
         low, high = self._spans.get(mark, (first, last))
         self._spans[mark] = min(low, first), max(high, last)
+        if len(self._spans) > SPANS_LIMIT:
+            for earlier in sorted(self._spans)[:-SPANS_LIMIT]:
+                if self._spans[earlier][1] < self.window.next:
+                    del self._spans[earlier]
 
     def mark_of(self, sequence: int) -> ViewMark:
         """The agreed view that a message which came was sent in."""
