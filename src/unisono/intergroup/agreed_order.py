@@ -124,8 +124,7 @@ class ByTimestamp(BySource):
             if all(over is not stream for over, _ in self.over):
                 self.over.append((stream, stream.ending))
         elif self._drops(stream):
-            while stream.next_message() is not None:
-                pass
+            self._pass_over(step, stream)
 
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
         if self._context.wants(self._context.process.name):
@@ -162,6 +161,15 @@ class ByTimestamp(BySource):
         if self.halted or stream.in_view:
             return False
         return all(transition.view.seat(stream.source) is None for transition in self._pending)
+
+    def _pass_over(self, step: Step, stream: Stream) -> None:
+        """Take what is of no use here. Parts of a message are kept: source order may take over in the middle of it."""
+        while (message := stream.next_message()) is not None:
+            try:
+                stream.whole(message)
+            except TooLarge:
+                self._let_go(step, stream, ViewReason.TOO_LARGE)
+                return
 
     def _refresh(self, stream: Stream) -> None:
         """A stream has news: pass over what belongs to an earlier view, and see whether its source has moved on."""

@@ -38,7 +38,8 @@ class Entering:
 
     def aim(self, step: Step, message: NewView | None) -> None:
         """Enter that view; with None there is none to be entered for the time being."""
-        if message is self.message:
+        known = None if self.message is None else self.message.view
+        if known == (None if message is None else message.view):  # a receiver is told again and again
             return
         self.message = message
         self.view = None if message is None else AgreedView.of(message)
@@ -64,9 +65,11 @@ class Entering:
         if not self._bring_up_to(step, view, self._floor) or members is None:
             return None
         while (passed := max((stream.passed for stream in members), default=0)) > self._floor:
-            self._floor = passed  # a message that began before the point
+            self._floor = passed  # of an earlier view, and later than this one says it began
             if not self._bring_up_to(step, view, passed):
                 return None
+        if any(stream.ending is not None for stream in members):  # what came before the point was its last
+            return None
         start = [stream.start_after(self._floor, view.mark) for stream in members]
         found = [point for point in start if point is not None]
         return found if len(found) == len(start) else None

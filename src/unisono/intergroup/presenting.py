@@ -153,6 +153,8 @@ class BySource:
 
     def _hand_over(self, step: Step, stream: Stream) -> bool:
         """Take the next message of a stream and hand it on; False when there is none, or when it was the last."""
+        if any(over is stream for over, _ in self.over):  # nobody has buried it yet
+            return False
         message = stream.next_message()
         if message is None:
             if stream.ending is not None:

@@ -18,6 +18,8 @@ from unisono.wire.messages import DIRECTLY, FRAGMENT, LEAVE, ActivationGrant, Da
 
 HORIZON_LIMIT = 512
 """How far beyond what is in order repairs are asked for."""
+SPANS_LIMIT = 16
+"""Of so many views it is remembered what a source sent in them, and of earlier ones while something of it waits."""
 FOREVER = 1 << 63
 """Later than any timestamp: a stream that brings nothing more keeps nobody waiting."""
 
@@ -28,7 +30,7 @@ class Stream:
     __slots__ = (
         "_announced",
         "_datagram_bytes",
-        "_inside",
+        "_first_number",
         "_spans",
         "address",
         "assembly",
@@ -87,8 +89,6 @@ class Stream:
         """The source has moved on from this process's view: nothing more of it belongs there."""
         self._spans: dict[ViewMark, tuple[int, int]] = {}
         self._announced: tuple[int, int] = (0, 0)
-        self._inside = False
-        """The last message that was taken is a fragment, and not the last of its message."""
         self.address = address
         self.attempt = grant.attempt
         self.patience = grant.patience
@@ -99,6 +99,7 @@ class Stream:
         self.tickets = Tickets()
         self.assembly = OrderedAssembly(settings.message_limit_bytes)
         self.next_number = grant.number
+        self._first_number = grant.number
         self.unreported_bytes = 0
         self.reported = grant.sequence - 1
         self._datagram_bytes = settings.datagram_bytes
@@ -112,6 +113,10 @@ class Stream:
         """These sequences were sent in that agreed view. A source is in one view after another."""
         low, high = self._spans.get(mark, (first, last))
         self._spans[mark] = min(low, first), max(high, last)
+        if len(self._spans) > SPANS_LIMIT:
+            for earlier in sorted(self._spans)[:-SPANS_LIMIT]:
+                if self._spans[earlier][1] < self.window.next:
+                    del self._spans[earlier]
 
     def mark_of(self, sequence: int) -> ViewMark:
         """The agreed view that a message which came was sent in."""
@@ -130,20 +135,17 @@ class Stream:
         if self.window.next != start.sequence:
             self.window.skip_to(start.sequence)
             self.tickets.drop_below(start.sequence)
-            self.next_number = start.number
-        self.assembly.clear()
-        self._inside = False
+            self.assembly.clear()
+        self.next_number = self._first_number = start.number
         self.cut = None
         self.closed = False
         self.reached = max(self.reached, timestamp)
         self._spans = {mark: span for mark, span in self._spans.items() if mark.start >= timestamp}
 
     def is_before(self, floor: int, mark: ViewMark) -> bool:
-        """Whether the next message is before that point of a view. If a part of it is, it is as a whole."""
+        """Whether what comes next is before that point of a view; of a message in parts its last one decides."""
         head = self.window.head
-        return head is not None and (
-            head.timestamp <= floor or head.index > 0 or self.mark_of(head.sequence).start < mark.start
-        )
+        return head is not None and (head.timestamp <= floor or self.mark_of(head.sequence).start < mark.start)
 
     def start_after(self, floor: int, mark: ViewMark) -> StartPoint | None:
         """Where this source starts for one who comes into the middle of its view, at that point, having taken what is
@@ -151,7 +153,7 @@ class Stream:
         head = self.window.head
         if head is not None:
             return self.point if self.mark_of(head.sequence) == mark else None
-        return self.point if self.reached >= floor and not self._inside else None
+        return self.point if self.reached >= floor else None
 
     def on_announced(self, sequence: int, due: int) -> bool:
         """The source has sent up to `sequence`; True when that reveals something missing."""
@@ -241,7 +243,6 @@ class Stream:
         if not self.window.pass_through(messages[0].sequence, messages[-1].sequence):
             return False
         self.next_number = messages[-1].number + 1
-        self._inside = False
         self.reached = self.passed = messages[-1].timestamp
         self.unreported_bytes += sum(len(message.payload) for message in messages)
         return True
@@ -253,13 +254,17 @@ class Stream:
             return None
         self.reached = max(self.reached, message.timestamp)
         self.passed = message.timestamp
-        self._inside = message.index + 1 < message.count
         if message.flags & LEAVE:
             self.farewell = message.sequence
         elif message.index + 1 == message.count:
-            self.next_number = message.number + 1
+            self.next_number = max(self.next_number, message.number + 1)
         return message
 
     def whole(self, message: DataMessage) -> bytes | None:
-        """The application message that ends here, if one does; raises TooLarge."""
+        """The application message that ends here, if one does; raises TooLarge.
+
+        One that was on its way when this process was let in, and is sent anew since, is from before its start.
+        """
+        if message.number < self._first_number:
+            return None
         return self.assembly.add(message) if message.flags & FRAGMENT else message.payload

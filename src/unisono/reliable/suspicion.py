@@ -98,6 +98,12 @@ class Suspicion:
         dues = (link.heard + self._timeout(link, now) for link in self._links.values())
         return min((due for due in dues if due > now), default=None)
 
+    def next_look(self, now: int) -> int | None:
+        """When to look for suspects again, whoever is watched and whatever is heard meanwhile: nobody who is heard
+        from now on is due before the least timeout has passed."""
+        due = self.next_due(now)
+        return None if due is None else min(due, now + self._least)
+
     def _timeout(self, link: _Link, now: int) -> int:
         timeout = max(self._least, link.mean + DEVIATIONS * link.deviation)
         if now < link.lenient_until:

@@ -182,9 +182,9 @@ class Membership:
                 self._context.deadlines.clear("discovery")
                 self._context.awaits = False
         if self._sends and not self._context.deadlines.is_set("suspicion"):
-            due = self.suspicion.next_due(step.now)
-            if due is not None:
-                self._context.deadlines.set("suspicion", due)
+            look = self.suspicion.next_look(step.now)
+            if look is not None:
+                self._context.deadlines.set("suspicion", look)
 
     def _look_after_streams(self, step: Step) -> None:
         """Whoever cannot follow a member of its view any more is out of it."""

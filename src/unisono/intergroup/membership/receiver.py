@@ -148,10 +148,10 @@ class ReceiverRepair:
         return seat.sequence - 1 if stream is None else stream.held(view.mark, seat.sequence)
 
     def _ask(self, step: Step) -> None:
-        """Ask the sender whose view is the latest."""
+        """Ask the sender whose view is the latest, of those that live."""
         if step.now - self._asked_at < self._context.settings.keep_alive // 2 or not self._marks:
             return
-        candidates = [source for source in self._marks if self._following.follows(source)]
+        candidates = [one for one in self._marks if self._following.follows(one) and self._hears(one, step.now)]
         if not candidates:
             return
         self._asked_at = step.now
@@ -210,9 +210,10 @@ class ReceiverRepair:
 
     def _lives(self, view: AgreedView, now: int) -> bool:
         """Whether any sender of a view is still in it, as far as was heard."""
-        timeout = self._context.settings.source_timeout
-        heard = (member for member in view.members if member in self._heard and now - self._heard[member] < timeout)
-        return any(self._marks[member] == view.mark for member in heard)
+        return any(self._marks[member] == view.mark for member in view.members if self._hears(member, now))
+
+    def _hears(self, source: ProcessId, now: int) -> bool:
+        return source in self._heard and now - self._heard[source] < self._context.settings.source_timeout
 
     def _start_anew(self, step: Step, reason: str, message: NewView | None = None) -> None:
         """Give up following, and look for a view to come into; that of a message, where there is one."""
