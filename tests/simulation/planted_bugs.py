@@ -168,7 +168,7 @@ def fragment_lost(patch: pytest.MonkeyPatch) -> None:
 
 @planted_bug("a receiver may begin in the middle of a message", "fragments", "O2", "D1", "L2")
 def begins_inside_a_message(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Sending, "boundary", lambda self: (self.last_sequence + 1, self.last_number + 1))
+    patch.setattr(Sending, "between_messages", property(lambda self: True))
 
 
 @planted_bug("the send window has no limit", "stopped reader", "L7")

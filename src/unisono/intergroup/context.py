@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from unisono.clock import LamportClock
 from unisono.distances import DistanceTable
 from unisono.engine import Address, Randomness, multicast_address
@@ -67,6 +69,8 @@ class Context:
         self.pace = Pace(limit=settings.request_limit)
         self.group = group
         self.process = process
+        if settings.senders != "all" and process.name not in settings.senders:
+            settings = replace(settings, role="receiver")  # it may not send
         self.settings = settings
         self.speaks = False
         """Whether this process takes part in timestamp order as a sender: it has sent, or others have drawn it in."""

@@ -222,10 +222,10 @@ class IntergroupEngine:
         settings, name = self._context.settings, self._context.process.name
         if self._phase is not Phase.MEMBER:
             return Reason.NOT_MEMBER
-        if settings.role == "receiver":
-            return 'this process joined as a receiver; join with role="sender" to send'
         if settings.senders != "all" and name not in settings.senders:
             return f"{name!r} is not among the senders of this group: {', '.join(settings.senders)}"
+        if settings.role == "receiver":
+            return 'this process joined as a receiver; join with role="sender" to send'
         return self._sending.why_refuse(send.messages, send.names)
 
     def _on_wish(self, step: Step, wish: ChangeService | Recover) -> None:

@@ -93,12 +93,13 @@ class Sending:
     def waiting(self) -> bool:
         return bool(self._queue)
 
+    @property
+    def between_messages(self) -> bool:
+        """Whether every message was sent as a whole, or not at all: a receiver may begin here."""
+        return not (self._queue and self._queue[0].sent_fragments)
+
     def boundary(self) -> tuple[int, int]:
-        """The sequence and number of the first message of which nothing has been sent: where a receiver may begin."""
-        if self._queue and self._queue[0].sent_fragments:
-            head = self._queue[0]
-            left = self._fragments(head) - head.sent_fragments
-            return self.last_sequence + left + 1, self.last_number + 2
+        """The sequence and number of the next message: where a receiver begins."""
         return self.last_sequence + 1, self.last_number + 1
 
     def why_refuse(self, messages: Sequence[bytes], names: Sequence[str] = ()) -> str | None:

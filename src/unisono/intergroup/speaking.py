@@ -43,6 +43,7 @@ class Speaking:
 
     __slots__ = (
         "_alive_at",
+        "_asked",
         "_context",
         "_delivery",
         "_early_at",
@@ -69,6 +70,8 @@ class Speaking:
         self._gathered = GatheredReports()
         self._reporting = DIRECTLY
         self.leaving = False
+        self._asked: dict[ProcessId, tuple[Address, ActivationRequest]] = {}
+        """Who wants to be let in, while a message is on its way in parts."""
 
     @property
     def all_stable(self) -> bool:
@@ -78,6 +81,7 @@ class Speaking:
     def advance(self, step: Step) -> None:
         """Release what is stable and send what the window admits, until neither goes on."""
         sending = self.sending
+        self._let_in(step)
         sending.pacing.receivers = len(self.audience)
         self._release(step)
         self.waits_for_view = bool(sending.waiting) and not self.leaving and not self._receiving.following.may_send
@@ -96,6 +100,7 @@ class Speaking:
             own = sending.flush(step)
             if not self.leaving:
                 self._receiving.own_messages(step, own)
+            self._let_in(step)
             self._release(step)
         sending.note_blocked(step)
         if self._context.settings.role == "sender":
@@ -121,6 +126,9 @@ class Speaking:
             step.note(ignore)
             return
         if listener is None or listener.attempt < message.attempt:
+            if not self.sending.between_messages:
+                self._asked[receiver] = address, message
+                return
             if listener is not None:
                 step.mark("activation-renewed")
             listener = self._admit(step, receiver, address, message)
@@ -139,6 +147,13 @@ class Speaking:
         self._context.tell(step, address, grant)
         if message.ordered:
             self.on_waited_for(step, self._context.clock.last)
+
+    def _let_in(self, step: Step) -> None:
+        """No message is in the middle any more: whoever waits for that begins with the next one."""
+        if self._asked and self.sending.between_messages:
+            asked, self._asked = self._asked, {}
+            for receiver, (address, message) in sorted(asked.items()):
+                self.on_activation_request(step, receiver, address, message)
 
     def on_report(self, step: Step, receiver: ProcessId, address: Address, message: Report) -> None:
         for entry in message.entries:
@@ -207,6 +222,9 @@ class Speaking:
             self.keep_alive(step)
 
     def on_deactivation(self, step: Step, receiver: ProcessId, message: Deactivation) -> None:
+        asked = self._asked.get(receiver)
+        if asked is not None and asked[1].attempt <= message.attempt:
+            del self._asked[receiver]
         listener = self.audience.get(receiver)
         if listener is None or listener.attempt > message.attempt:
             step.note(Reason.ATTEMPT_STALE)
@@ -215,6 +233,7 @@ class Speaking:
 
     def drop(self, step: Step, receiver: ProcessId) -> None:
         """A receiver no longer counts, by its own word or because that life of it is over."""
+        self._asked.pop(receiver, None)
         self.audience.drop(receiver)
         self.advance(step)
 
@@ -276,7 +295,7 @@ class Speaking:
             return Reason.KEYS_REFUSED
         if listener is not None and listener.attempt > message.attempt:
             return Reason.ATTEMPT_STALE
-        if listener is None and len(self.audience) >= LISTENER_LIMIT:
+        if listener is None and len(self.audience) + len(self._asked) >= LISTENER_LIMIT:
             return Reason.TOO_MANY_LISTENERS
         return None
 

@@ -30,7 +30,6 @@ class Stream:
     __slots__ = (
         "_announced",
         "_datagram_bytes",
-        "_first_number",
         "_spans",
         "address",
         "assembly",
@@ -99,7 +98,6 @@ class Stream:
         self.tickets = Tickets()
         self.assembly = OrderedAssembly(settings.message_limit_bytes)
         self.next_number = grant.number
-        self._first_number = grant.number
         self.unreported_bytes = 0
         self.reported = grant.sequence - 1
         self._datagram_bytes = settings.datagram_bytes
@@ -136,7 +134,7 @@ class Stream:
             self.window.skip_to(start.sequence)
             self.tickets.drop_below(start.sequence)
             self.assembly.clear()
-        self.next_number = self._first_number = start.number
+        self.next_number = start.number
         self.cut = None
         self.closed = False
         self.reached = max(self.reached, timestamp)
@@ -257,14 +255,9 @@ class Stream:
         if message.flags & LEAVE:
             self.farewell = message.sequence
         elif message.index + 1 == message.count:
-            self.next_number = max(self.next_number, message.number + 1)
+            self.next_number = message.number + 1
         return message
 
     def whole(self, message: DataMessage) -> bytes | None:
-        """The application message that ends here, if one does; raises TooLarge.
-
-        One that was on its way when this process was let in, and is sent anew since, is from before its start.
-        """
-        if message.number < self._first_number:
-            return None
+        """The application message that ends here, if one does; raises TooLarge."""
         return self.assembly.add(message) if message.flags & FRAGMENT else message.payload
