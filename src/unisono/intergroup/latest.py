@@ -23,7 +23,10 @@ LATE_LIMIT = 10_000
 
 
 class SourceLatest(CasualReceiver):
-    """Ever higher numbers of each source; what was overtaken is dropped."""
+    """Ever higher numbers of each source; what was overtaken is dropped.
+
+    How far a source has come is remembered when it falls silent: an old packet of it may come much later.
+    """
 
     __slots__ = ("_last",)
 
@@ -36,12 +39,11 @@ class SourceLatest(CasualReceiver):
             step.note(Reason.OVERTAKEN)
             step.mark("overtaken")
             return
-        self._last[source] = message.sequence
-        self._delivery.whole(step, source, message, message.payload)
-
-    def forget(self, source: ProcessId) -> None:
-        super().forget(source)
         self._last.pop(source, None)
+        self._last[source] = message.sequence
+        if len(self._last) > LATE_LIMIT:
+            del self._last[next(iter(self._last))]
+        self._delivery.whole(step, source, message, message.payload)
 
 
 class Waiting:
