@@ -118,9 +118,6 @@ class Framed(CasualReceiver):
         super().on_time(step)
         self._ask(step)
 
-    def forget(self, source: ProcessId) -> None:
-        super().forget(source)
-
     def _frames(self, source: ProcessId, highest: int) -> Frames | None:
         frames = self._sources.get(source)
         if frames is None and len(self._sources) < SOURCE_LIMIT:
