@@ -157,7 +157,7 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
         Meta(
             ge=0,
             le=1024,
-            description="How many senders there should be, for views that say whether they are the primary one: "
+            description="How many senders there are at most, for views that say whether they are the primary one: "
             "more than half of these, or of the last primary view. 0: nobody asks.",
         ),
     ] = 0

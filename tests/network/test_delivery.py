@@ -208,30 +208,50 @@ def test_what_nobody_has_is_unrecovered(realm: str) -> None:
 
 def test_a_change_between_reliable_services_loses_and_repeats_nothing(realm: str) -> None:
     """The receiver changes both ways, several times, while it and the others send."""
+    names = ["ada", "bob", "eve"]
+
+    async def speak(group: Group, enough: asyncio.Event) -> None:
+        while not enough.is_set():
+            await group.send(b"more")
+        await group.send(b"last")
+
+    async def until_the_last(group: Group) -> AsyncIterator[Message | View]:
+        speaking = set(names)
+        async for event in group:
+            if isinstance(event, (Message, View)):
+                yield event
+            if isinstance(event, Message) and event.data == b"last":
+                speaking.remove(event.source.name)
+                if not speaking:
+                    return
+
+    async def take_all(group: Group) -> list[Message]:
+        return [event async for event in until_the_last(group) if isinstance(event, Message)]
 
     async def main() -> None:
-        async with together(["ada", "bob", "eve"], realm) as (ada, bob, eve):
-            own = [asyncio.create_task(messages(group, 900)) for group in (ada, bob)]
-            speaking = [asyncio.create_task(chatter(group, 300)) for group in (ada, bob, eve)]
-            found: list[Message] = []
-            views: list[View] = []
+        async with together(names, realm) as (ada, bob, eve):
+            enough = asyncio.Event()
+            others = [asyncio.create_task(take_all(group)) for group in (ada, bob)]
+            speaking = [asyncio.create_task(speak(group, enough)) for group in (ada, bob, eve)]
             services: list[Service] = ["timestamp", "source", "timestamp", "source"]
-            async for event in eve:
-                if isinstance(event, View):
-                    views.append(event)
-                elif isinstance(event, Message):
+            found: list[Message] = []
+            next_change: int | None = 100
+            async for event in until_the_last(eve):
+                if isinstance(event, Message):
                     found.append(event)
-                    if services and len(found) % 150 == 0:
+                elif {reason for _, reason in event.reasons} == {ViewReason.SERVICE}:
+                    next_change = len(found) + 100
+                if len(found) == next_change:
+                    next_change = None
+                    if services:
                         await eve.change(services[0])
                         assert eve.settings.service == services.pop(0)
-                if len(found) == 900:
-                    break
-            assert not services
-            for name in ("ada", "bob", "eve"):
-                assert of(found, name) == list(range(1, 301))
-            changes = [view for view in views if {reason for _, reason in view.reasons} == {ViewReason.SERVICE}]
-            assert len(changes) == 4
-            await asyncio.gather(*speaking, *own)
+                    else:
+                        enough.set()
+            await asyncio.gather(*speaking)
+            for taken in (found, *await asyncio.gather(*others)):
+                for name in names:
+                    assert of(taken, name) == list(range(1, len(of(found, name)) + 1))
 
     run(main())
 

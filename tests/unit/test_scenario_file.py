@@ -258,6 +258,7 @@ BAD: list[tuple[str, str, int | None, str]] = [
         "there is no member 9",
     ),
     (FAULT + 'kind = "pause"\nmember = 0\n' + '[[fault]]\nat = "1s"\nkind = 3', "fault[1].kind", 9, "got 3"),
+    ('name = "x"\nmembers = [3, 9]\n[options]\nprimary = [0, 5]', "options.primary", 4, "less than the 9 members"),
     ('name = "x"\n[random]\nkinds = ["join"]', "random.kinds", 3, "expected one of partition"),
     ('name = "x"\n[random]\ncount = [7, 3]', "random.count", 3, "the lowest before the highest"),
     ('name = "x"\n[random]\nsorts = "all"', "random.sorts", 3, "unknown key"),

@@ -20,6 +20,7 @@ def check(scenario: Scenario) -> None:
     _check_groups(scenario)
     _check_workloads(scenario)
     _check_members(scenario)
+    _check_primary(scenario)
     for index, fault in enumerate(scenario.faults):
         _check_fault(scenario, fault, f"fault[{index}]")
 
@@ -90,6 +91,19 @@ def _check_members(scenario: Scenario) -> None:
             _within_duration(scenario, f"{path}.leaves", plan.leaves)
             if plan.leaves <= plan.joins:
                 raise ScenarioError(f"{path}.leaves", f"expected a time after it joins, {write_duration(plan.joins)}")
+
+
+def _check_primary(scenario: Scenario) -> None:
+    """With fewer than may send, two sides could each have a majority of them."""
+    roles = {plan.index: plan.options.get("role") for plan in scenario.member_plans}
+    everywhere = scenario.options.get("role")
+    senders = sum((roles.get(index) or everywhere) != "receiver" for index in range(most_members(scenario)))
+    value = scenario.options.get("primary", 0)
+    for chosen in value if isinstance(value, list) else [value]:
+        if isinstance(chosen, int) and 0 < chosen < senders:
+            raise ScenarioError(
+                "options.primary", f"{chosen} is less than the {senders} members that may send; expected {senders} or 0"
+            )
 
 
 def _check_fault(scenario: Scenario, fault: Fault, path: str) -> None:
