@@ -15,7 +15,7 @@ from msgspec import Struct
 from unisono.distances import DistanceTable
 from unisono.events import Event
 from unisono.identity import ProcessId
-from unisono.settings import Service, Settings
+from unisono.settings import Role, Service, Settings
 from unisono.trace.schema import AnyRow
 from unisono.wire.control_messages import Contribution
 from unisono.wire.messages import Packet
@@ -171,6 +171,13 @@ class ChangeService(Struct, frozen=True, tag=True):
     sources: Literal["all"] | tuple[str, ...] = "all"
 
 
+class ChangeRole(Struct, frozen=True, tag=True):
+    """The application wants to be a sender of the group from now on, or a mere receiver."""
+
+    group: str
+    role: Role
+
+
 class Recover(Struct, frozen=True, tag=True):
     """A framed receiver asks for what it wants repaired: sequences of a source, or a message by its name."""
 
@@ -208,7 +215,7 @@ class DistancesKnown(Struct, frozen=True, tag=True):
     table: DistanceTable | None
 
 
-Command = Start | Join | Leave | Send | ChangeService | Recover
+Command = Start | Join | Leave | Send | ChangeService | ChangeRole | Recover
 Fact = (
     DatagramReceived
     | FrameReceived

@@ -29,6 +29,8 @@ class ViewReason(StrEnum):
     SUSPECTED = "suspected"
     MERGED = "merged"
     INCOMPLETE = "messages did not come"
+    SENDS = "sends now"
+    ONLY_RECEIVES = "only receives now"
 
 
 class Message(Struct, frozen=True, gc=False):

@@ -32,6 +32,10 @@ _DURATION = {"unit": "duration"}
 _SIZE = {"unit": "size"}
 
 
+Role = Literal["sender", "receiver"]
+"""What a process is in a group: one of those who send and agree on views, or one who follows them."""
+
+
 class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one process takes part in one group, and in the control hierarchy below all of them."""
 
@@ -43,7 +47,7 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
         ),
     ] = "source"
     role: Annotated[
-        Literal["sender", "receiver"],
+        Role,
         Meta(description="A `receiver` sends nothing, not even keep-alives, and nobody waits for it in any order."),
     ] = "sender"
     sources: Annotated[

@@ -3,12 +3,16 @@
 A message is delivered in the view that it was sent in, and in no other. When the next view is agreed, what belongs
 before it is delivered, up to the cut of every source, and then it stands. What comes of senders in other views is
 dropped, unless they are about to be in the next one.
+
+Between repairs, who sends changes at places in this order itself (000 5.3): a sponsor's word makes somebody a sender,
+its own word makes it a receiver, and all who deliver that word go on in the same view.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -16,15 +20,16 @@ from unisono.events import View, ViewReason
 from unisono.identity import ProcessId, StartPoint
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
-from unisono.intergroup.membership.view import AgreedView
+from unisono.intergroup.membership.view import AgreedView, Said
 from unisono.intergroup.presenting import BySource
+from unisono.intergroup.reasons import Reason
 from unisono.intergroup.sending import OwnMessage, Sending
 from unisono.intergroup.stream import Stream
 from unisono.intergroup.timestamp_order import TimestampOrder
 from unisono.reliable.fragments import TooLarge
 from unisono.reliable.step import Step
-from unisono.wire.membership_messages import NewView, Origin
-from unisono.wire.messages import LEAVE, DataPacket
+from unisono.wire.membership_messages import NewView, Origin, Seat, SenderAdded, SenderLeft, read_change
+from unisono.wire.messages import CHANGE, LEAVE, DataPacket
 
 
 class Transition(Struct, frozen=True):
@@ -40,7 +45,7 @@ class Transition(Struct, frozen=True):
 class ByTimestamp(BySource):
     """Delivers the streams of the members of one agreed view after another."""
 
-    __slots__ = ("_met", "_order", "_pending", "_view", "halted", "unable")
+    __slots__ = ("_awaited", "_met", "_order", "_pending", "_view", "changed", "halted", "unable")
 
     def __init__(self, context: Context, sending: Sending, delivery: Delivery, streams: dict[ProcessId, Stream]):
         super().__init__(context, sending, delivery, streams)
@@ -48,6 +53,10 @@ class ByTimestamp(BySource):
         self._pending: deque[Transition] = deque()
         self._view: AgreedView | None = None
         self._met: set[ProcessId] = set()
+        self._awaited: dict[ProcessId, Seat] = {}
+        """Who became a sender and is not followed yet: everything waits for it."""
+        self.changed: list[AgreedView] = []
+        """The views that came to stand by the order, for whoever agrees on views."""
         self.halted = False
         """The end of the view is being agreed: nothing is delivered, and nothing that comes is dropped."""
         self.unable: tuple[ProcessId, ViewReason] | None = None
@@ -56,6 +65,11 @@ class ByTimestamp(BySource):
     @property
     def may_send(self) -> bool:
         """Not before there is a view to send in, and not while the application waits for another one."""
+        return self._view is not None and not self._pending
+
+    @property
+    def stands(self) -> bool:
+        """Whether the application is in the last view that was agreed."""
         return self._view is not None and not self._pending
 
     @property
@@ -105,6 +119,11 @@ class ByTimestamp(BySource):
 
     def add(self, step: Step, stream: Stream) -> None:
         """A source was activated; it brings nothing before it is in the view."""
+        seat = self._awaited.pop(stream.source, None)
+        if seat is not None:
+            assert self._view is not None
+            self._seat(stream, seat, self._view.id.start)
+            self._pump(step)
 
     def delivered(self, source: ProcessId) -> int:
         """The last sequence of a member that was delivered, or passed over."""
@@ -147,6 +166,12 @@ class ByTimestamp(BySource):
                 self.on_news(step, stream)
         self._pump(step)
 
+    def go_on_with_own(self, step: Step) -> None:
+        """A farewell of this process may have become stable."""
+        own = self._delivery.oldest_own
+        if own is not None and isinstance(own.change, SenderLeft):
+            self._pump(step)
+
     def agree(self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason) -> None:
         """A view is agreed: it stands when everything before it is delivered."""
         cut = {} if origin is None else dict(origin.cut)
@@ -158,7 +183,7 @@ class ByTimestamp(BySource):
 
     def _drops(self, stream: Stream) -> bool:
         """Whether what comes of a stranger is of no use: it will not be a member before it says where it starts."""
-        if self.halted or stream.in_view:
+        if self.halted or stream.in_view or (self._view is not None and stream.last_mark == self._view.mark):
             return False
         return all(transition.view.seat(stream.source) is None for transition in self._pending)
 
@@ -195,9 +220,12 @@ class ByTimestamp(BySource):
     def _pump(self, step: Step) -> None:
         """Deliver what is next, again and again."""
         while (self._pending or not self.halted) and self._delivery.has_room and self.unable is None:
+            if self._awaited:
+                return
             first = self._order.first()
             if self._own_is_next(first):
-                self._delivery.hand_own(step)
+                if not self._hand_own(step):
+                    return
             elif (first is None or not self._advance(step, *first)) and not self._present_next(step):
                 return
         first = self._order.first()
@@ -205,6 +233,17 @@ class ByTimestamp(BySource):
         if waits and not self._delivery.has_room:
             self._stalled = True
             step.mark("application-full")
+
+    def _hand_own(self, step: Step) -> bool:
+        """The next message is this process's own; False when it is a farewell that somebody may still lack."""
+        own = self._delivery.oldest_own
+        assert own is not None
+        if isinstance(own.change, SenderLeft) and own.sequence > self._context.stable and not self._pending:
+            return False
+        self._delivery.hand_own(step)
+        if own.change is not None:
+            self._change(step, Said(own.timestamp, self._context.process, own.sequence, own.change))
+        return True
 
     def _own_is_next(self, first: tuple[tuple[int, int, ProcessId], Stream] | None) -> bool:
         own = self._delivery.oldest_own
@@ -221,6 +260,12 @@ class ByTimestamp(BySource):
         assert message is not None, "the first stream has a message"
         if message.flags & LEAVE:
             step.mark("source-left")
+        elif message.flags & CHANGE:
+            change = read_change(message.payload)
+            if change is None:
+                step.note(Reason.BAD_CHANGE)
+            else:
+                self._change(step, Said(message.timestamp, source, message.sequence, change))
         else:
             try:
                 data = stream.whole(message)
@@ -233,6 +278,68 @@ class ByTimestamp(BySource):
                 self._delivery.whole(step, source, message, data)
         self._refresh(stream)
         return True
+
+    def _change(self, step: Step, said: Said) -> None:
+        """Somebody becomes a sender or a receiver, here in the order."""
+        assert self._view is not None, "messages are delivered in a view"
+        before, view = self._view, self._view.after(said)
+        if view is None:
+            step.mark("change-without-effect")
+            return
+        self._view = view
+        itself = self._context.process
+        if isinstance(said.change, SenderAdded):
+            seat, reason = said.change.seat, ViewReason.SENDS
+            stream = self._streams.get(seat.process)
+            if seat.process == itself:
+                pass
+            elif stream is None or stream.ending is not None:
+                step.mark("sender-awaited")
+                self._awaited[seat.process] = seat
+            else:
+                self._seat(stream, seat, said.timestamp)
+            self._met.add(seat.process)
+            process = seat.process
+        else:
+            process, reason = said.source, ViewReason.ONLY_RECEIVES
+            self._unseat(process, said.sequence)
+        self.changed.append(view)
+        role: Literal["sender", "receiver"] = "sender" if view.seat(itself) is not None else "receiver"
+        start = sorted(self.own_start if member == itself else self._point(member, view) for member in view.members)
+        event = View(view.id, before.id, view.members, tuple(start), ((process, reason),), view.members, role=role)
+        self._delivery.enter(step, event)
+
+    def _point(self, member: ProcessId, view: AgreedView) -> StartPoint:
+        """Where a member goes on in a view."""
+        stream, seat = self._streams.get(member), view.seat(member)
+        assert seat is not None
+        if stream is None or member in self._awaited:
+            return StartPoint(member, seat.sequence, seat.number)
+        return stream.point
+
+    def _seat(self, stream: Stream, seat: Seat, timestamp: int) -> None:
+        """A source that is followed is in the view from that time on."""
+        assert self._view is not None
+        if stream.window.next > seat.sequence:
+            self.unable = seat.process, ViewReason.INCOMPLETE
+            return
+        stream.enter(StartPoint(seat.process, seat.sequence, seat.number), timestamp, self._view.era.start)
+        stream.in_view = True
+        if self._pending:
+            stream.cut = self._pending[0].cut.get(seat.process, seat.sequence - 1)
+        self._order.admit(stream)
+        self._refresh(stream)
+
+    def _unseat(self, process: ProcessId, last: int) -> None:
+        """A source has said that it only receives."""
+        self._awaited.pop(process, None)
+        stream = self._streams.get(process)
+        if stream is not None and process != self._context.process:
+            stream.in_view = False
+            stream.farewell = last
+            self._order.remove(process)
+            stream.become_ending(ViewReason.ONLY_RECEIVES)
+            self.over.append((stream, ViewReason.ONLY_RECEIVES))
 
     def _apply_cut(self) -> None:
         """The view ends: of every source only what is up to its cut still belongs to it."""
@@ -271,7 +378,7 @@ class ByTimestamp(BySource):
         for source, stream in sorted(self._streams.items()):
             point = seats.get(source)
             if point is not None:
-                stream.enter(point, view.id.start)
+                stream.enter(point, view.id.start, view.era.start)
                 stream.in_view = True
                 self._order.admit(stream)
                 self._refresh(stream)

@@ -107,6 +107,11 @@ class Audience:
             self.ordered -= listener.ordered
             self._marks ^= listener.mark
 
+    def clear(self) -> None:
+        """Nobody counts any more."""
+        for receiver in list(self._listeners):
+            self.drop(receiver)
+
     def note_ordered(self, receiver: ProcessId, ordered: bool) -> None:
         """A receiver may begin or cease to wait for timestamps while it is counted."""
         listener = self._listeners[receiver]

@@ -12,7 +12,7 @@ from unisono.intergroup.sending import OwnMessage
 from unisono.reliable.fragments import ScatteredAssembly
 from unisono.reliable.step import Step
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
-from unisono.wire.messages import FRAGMENT, LEAVE, DataMessage, DataPacket, KeepAlive
+from unisono.wire.messages import CHANGE, FRAGMENT, LEAVE, DataMessage, DataPacket, KeepAlive
 
 
 class CasualReceiver:
@@ -31,7 +31,7 @@ class CasualReceiver:
 
     def admit(self, step: Step, source: ProcessId, message: DataMessage) -> bool:
         """A message or a fragment has come; False when it is dropped because the application is slow."""
-        if message.flags & LEAVE:
+        if message.flags & (LEAVE | CHANGE):
             return True
         if not self._delivery.has_room:
             step.note(Reason.APPLICATION_SLOW)

@@ -14,7 +14,7 @@ from unisono.reliable.deadlines import Deadlines
 from unisono.reliable.step import Step
 from unisono.reliable.suppression import Pace
 from unisono.sealing import KeyAgreement, Seal
-from unisono.settings import Settings
+from unisono.settings import Role, Settings
 from unisono.trace.schema import RepairRow
 from unisono.wire.layout import group_number
 from unisono.wire.messages import ControlMessage, Whereabouts
@@ -40,6 +40,7 @@ class Context:
         "group",
         "held_back",
         "keys",
+        "may_send",
         "multicast",
         "number",
         "pace",
@@ -47,6 +48,8 @@ class Context:
         "randomness",
         "settings",
         "speaks",
+        "stable",
+        "turns",
         "writer",
     )
 
@@ -72,8 +75,14 @@ class Context:
         if settings.senders != "all" and process.name not in settings.senders:
             settings = replace(settings, role="receiver")  # it may not send
         self.settings = settings
+        self.may_send = settings.role == "sender"
+        """Whether this process is a sender, or may become one again."""
         self.speaks = False
         """Whether this process takes part in timestamp order as a sender: it has sent, or others have drawn it in."""
+        self.turns = False
+        """This process is about to become a sender: it can be followed, and sends nothing."""
+        self.stable = 0
+        """Everybody who counts has what this process sent up to here."""
         self.held_back = False
         """Nothing is sent now: a view is about to end."""
         self.awaits = False
@@ -89,6 +98,10 @@ class Context:
         self.number = group_number(realm, group)
         self.writer = DatagramWriter(process, self.number, seal, settings.datagram_bytes)
         self.deadlines = Deadlines()
+
+    def become(self, role: Role) -> None:
+        """This process is a sender now, or a mere receiver."""
+        self.settings = replace(self.settings, role=role)
 
     @property
     def mark(self) -> ViewMark:

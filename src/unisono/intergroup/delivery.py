@@ -106,8 +106,10 @@ class Delivery:
         self._own.extend(messages)
 
     def hand_own(self, step: Step) -> OwnMessage:
-        """The oldest message of this process goes to its own application."""
+        """The oldest message of this process goes to its own application, if it is for that."""
         own = self._own.popleft()
+        if own.change is not None:
+            return own
         self.message(step, self._process, own.sequence, own.number, own.timestamp, own.payload, own.name)
         return own
 

@@ -8,6 +8,7 @@ decides when what came is delivered.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from unisono.engine import Address
 from unisono.events import ViewReason
@@ -17,6 +18,7 @@ from unisono.intergroup.agreed_order import ByTimestamp
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.entering import Entering
+from unisono.intergroup.membership.view import Said
 from unisono.intergroup.presenting import BySource
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.repairing import Repairing
@@ -44,6 +46,14 @@ DEPARTED_LIMIT = 1024
 
 FOLLOWED_LIMIT = 10_000
 """How many sources are remembered that must not be followed twice."""
+
+
+class Departure(NamedTuple):
+    """How a source went: under which activation, with which message, and when in logical time."""
+
+    attempt: int
+    sequence: int
+    timestamp: int
 
 
 class Following:
@@ -75,7 +85,7 @@ class Following:
         self._delivery = delivery
         self.streams: dict[ProcessId, Stream] = {}
         self.activations = Activations(context, attempts)
-        self._departed: dict[ProcessId, tuple[int, int]] = {}
+        self._departed: dict[ProcessId, Departure] = {}
         self._followed: dict[ProcessId, None] = {}
         self.entering: Entering | None = None
         """The way into timestamp order, while it is not there yet."""
@@ -102,7 +112,7 @@ class Following:
 
     @property
     def may_send(self) -> bool:
-        if self._context.held_back or self._context.awaits:
+        if self._context.held_back or self._context.awaits or self._sending.paused:
             return False
         return not self._context.settings.reliable or self._presentation.may_send
 
@@ -225,7 +235,7 @@ class Following:
 
     def on_data(self, step: Step, packet: DataPacket, address: Address) -> None:
         last = packet.messages[-1]
-        if not last.flags & LEAVE and self._welcome_back(step, packet.source, last.sequence):
+        if not last.flags & LEAVE and self._welcome_back(step, packet.source, last.sequence, 0):
             self.consider(step, packet.source, address)
         stream = self._active(packet.source)
         if stream is None:
@@ -251,8 +261,10 @@ class Following:
 
     def on_keep_alive(self, step: Step, source: ProcessId, address: Address, message: KeepAlive) -> None:
         departed = self._departed.get(source)
-        if departed is not None and (message.leaving or not self._welcome_back(step, source, message.sequence)):
-            self._context.tell(step, address, Deactivation(source, departed[0]))
+        if departed is not None and (
+            message.leaving or not self._welcome_back(step, source, message.sequence, message.timestamp)
+        ):
+            self._context.tell(step, address, Deactivation(source, departed.attempt))
             return
         if message.leaving:
             self.activations.forget(source)
@@ -262,6 +274,7 @@ class Following:
         if stream is None:
             return
         stream.listeners = max(message.listeners, 1)
+        stream.entering = message.entering
         stream.last_mark = max(stream.last_mark, message.view)
         self.reporting.on_way_of_reporting(step, stream, message.reporting)
         self._repairing.release(source, message.stable)
@@ -305,6 +318,21 @@ class Following:
             return
         step.mark("told-left-behind")
         self._end(step, stream, ViewReason.LEFT_BEHIND)
+
+    def say_role(self, step: Step) -> None:
+        """Those who are followed hear whether this process sends."""
+        for source, stream in sorted(self.streams.items()):
+            if stream.ending is None:
+                self.activations.ask(step, source, stream.address, stream.attempt)
+
+    def note_changes(self, messages: Sequence[OwnMessage]) -> None:
+        """What this process said of who sends, where its application gets its messages by another way."""
+        self._presentation.note_changes(messages)
+
+    @property
+    def said(self) -> list[Said]:
+        """What members said of who sends, as far as nobody delivers that in its order."""
+        return self._presentation.said
 
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
         """What this process sent, on its way to its own application."""
@@ -451,22 +479,26 @@ class Following:
             stream, reason = self._presentation.over.pop(0)
             source = stream.source
             del self.streams[source]
-            if reason is ViewReason.AGREED:  # others may still lack what this process has of it up to the cut
+            if reason in (
+                ViewReason.AGREED,
+                ViewReason.ONLY_RECEIVES,
+            ):  # others may still lack what this process has of it up to the cut
                 self._repairing.retire(source, step.now + self._context.settings.patience)
             else:
                 self._repairing.forget(source)
-            if reason in (ViewReason.LEFT, ViewReason.TOO_LARGE):
+            if reason in (ViewReason.LEFT, ViewReason.ONLY_RECEIVES, ViewReason.TOO_LARGE):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
-            if reason is ViewReason.LEFT:
+            if reason in (ViewReason.LEFT, ViewReason.ONLY_RECEIVES):
                 last = max(stream.window.highest, stream.window.next - 1)
-                self._departed[source] = (stream.attempt, last if stream.farewell is None else stream.farewell)
+                sequence = last if stream.farewell is None else stream.farewell
+                self._departed[source] = Departure(stream.attempt, sequence, stream.passed)
                 while len(self._departed) > DEPARTED_LIMIT:
                     del self._departed[next(iter(self._departed))]
 
-    def _welcome_back(self, step: Step, source: ProcessId, sequence: int) -> bool:
-        """A source that had left has sent beyond its farewell: it joined again."""
+    def _welcome_back(self, step: Step, source: ProcessId, sequence: int, timestamp: int) -> bool:
+        """A source that had gone has sent beyond its farewell, or says later that it is not gone: it is back."""
         departed = self._departed.get(source)
-        if departed is None or sequence <= departed[1]:
+        if departed is None or (sequence <= departed.sequence and timestamp <= departed.timestamp):
             return False
         del self._departed[source]
         step.mark("source-back")

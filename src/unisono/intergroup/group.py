@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from unisono.engine import (
     Address,
+    ChangeRole,
     ChangeService,
     DistancesKnown,
     Effect,
@@ -109,7 +110,7 @@ class IntergroupEngine:
         self._speaking = Speaking(context, self._sending, self._delivery, self._receiving)
         following = self._receiving.following
         ground = StreamGround(context, self._sending, following, self._repairing, self._speaking)
-        self._membership = Membership(context, self._sending, following, ground, resumption.repairs)
+        self._membership = Membership(context, self._sending, following, self._speaking, ground, resumption.repairs)
         self._peers = Peers()
         self._phase = Phase.OUTSIDE
         self._last_call: int | None = None
@@ -153,7 +154,7 @@ class IntergroupEngine:
             self._become_leaving(step)
         elif isinstance(fact, DistancesKnown):
             self._context.distances = fact.table
-        elif isinstance(fact, ChangeService | Recover):
+        elif isinstance(fact, ChangeService | ChangeRole | Recover):
             self._on_wish(step, fact)
         self._on_time(step)
         if self._phase is Phase.MEMBER:
@@ -207,6 +208,7 @@ class IntergroupEngine:
         step.effect(LeaveAddress(self._context.multicast))
 
     def _on_send(self, step: Step, send: Send) -> None:
+        settings = self._context.settings
         refusal = self._why_refuse(send)
         if refusal is not None:
             step.deliver(SendRefused(send.ticket, refusal))
@@ -214,7 +216,10 @@ class IntergroupEngine:
         if not send.messages:
             step.deliver(SendAccepted(send.ticket))
             return
-        self._context.speaks = True
+        if settings.role == "receiver":
+            self._membership.roles.wish = "sender"
+        else:
+            self._context.speaks = True
         self._sending.enqueue(send.messages, send.ticket, send.names)
         self._speaking.advance(step)
 
@@ -224,16 +229,19 @@ class IntergroupEngine:
             return Reason.NOT_MEMBER
         if settings.senders != "all" and name not in settings.senders:
             return f"{name!r} is not among the senders of this group: {', '.join(settings.senders)}"
-        if settings.role == "receiver":
+        if not self._context.may_send:
             return 'this process joined as a receiver; join with role="sender" to send'
         return self._sending.why_refuse(send.messages, send.names)
 
-    def _on_wish(self, step: Step, wish: ChangeService | Recover) -> None:
+    def _on_wish(self, step: Step, wish: ChangeService | ChangeRole | Recover) -> None:
         if self._phase is not Phase.MEMBER:
             step.note(Reason.NOT_MEMBER)
         elif isinstance(wish, ChangeService):
             self._receiving.change(step, wish.service, wish.sources)
             self._membership.on_change(step)
+        elif isinstance(wish, ChangeRole):
+            if self._context.may_send:
+                self._membership.roles.wish = wish.role
         else:
             self._receiving.recover(step, wish)
 
@@ -394,6 +402,8 @@ class IntergroupEngine:
                 self._receiving.on_time(step)
             elif name in ("membership", "suspicion", "discovery"):
                 self._membership.on_time(step, name)
+            elif name == "role":
+                pass  # looked at when the rest is settled
             elif name == "watch":
                 deadlines.set(name, step.now + settings.keep_alive)
                 for peer in self._peers.forget_silent(step.now, settings.source_timeout):

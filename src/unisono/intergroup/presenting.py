@@ -12,11 +12,14 @@ from unisono.events import LeftBehind, ViewReason
 from unisono.identity import ProcessId, StartPoint, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
+from unisono.intergroup.membership.view import Said
+from unisono.intergroup.reasons import Reason
 from unisono.intergroup.sending import OwnMessage, Sending
 from unisono.intergroup.stream import FOREVER, Stream
 from unisono.reliable.fragments import TooLarge
 from unisono.reliable.step import Step
-from unisono.wire.messages import LEAVE, DataMessage, DataPacket
+from unisono.wire.membership_messages import SenderAdded, read_change
+from unisono.wire.messages import CHANGE, LEAVE, DataMessage, DataPacket
 
 Reasons = Sequence[tuple[ProcessId, ViewReason]]
 
@@ -24,7 +27,7 @@ Reasons = Sequence[tuple[ProcessId, ViewReason]]
 class BySource:
     """Reliable source order (000 4.7): each stream on its own, as fast as the application takes it."""
 
-    __slots__ = ("_context", "_delivery", "_held", "_sending", "_stalled", "_streams", "over")
+    __slots__ = ("_context", "_delivery", "_held", "_sending", "_stalled", "_streams", "over", "said")
 
     def __init__(self, context: Context, sending: Sending, delivery: Delivery, streams: dict[ProcessId, Stream]):
         self._context = context
@@ -34,6 +37,8 @@ class BySource:
         self._held = False
         self._stalled = False
         self.over: list[tuple[Stream, ViewReason]] = []
+        self.said: list[Said] = []
+        """What members said of who sends, for whoever agrees on views."""
 
     @property
     def may_send(self) -> bool:
@@ -84,12 +89,18 @@ class BySource:
 
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
         """This process has sent: it receives its own messages too (000 4.1)."""
+        self.note_changes(messages)
         if not self._context.wants(self._context.process.name):
             return
         if self._held:
             self._delivery.queue_own(messages)
         else:
             self._delivery.own_messages(step, messages)
+
+    def note_changes(self, messages: Sequence[OwnMessage]) -> None:
+        """What this process itself said of who sends."""
+        itself = self._context.process
+        self.said += [Said(own.timestamp, itself, own.sequence, own.change) for own in messages if own.change]
 
     def resume(self, step: Step) -> bool:
         """The application has room again; True when something had waited for it."""
@@ -164,6 +175,8 @@ class BySource:
             step.mark("source-left")
             self._let_go(step, stream, ViewReason.LEFT)
             return False
+        if message.flags & CHANGE:
+            return self._on_change(step, stream, message)
         try:
             data = stream.whole(message)
         except TooLarge:
@@ -174,6 +187,19 @@ class BySource:
                 step.mark("fragmented")
             self._on_whole(step, stream, message, data)
         return True
+
+    def _on_change(self, step: Step, stream: Stream, message: DataMessage) -> bool:
+        """A member says who sends; False when that was its last word."""
+        change = read_change(message.payload)
+        if change is None:
+            step.note(Reason.BAD_CHANGE)
+            return True
+        self.said.append(Said(message.timestamp, stream.source, message.sequence, change))
+        if isinstance(change, SenderAdded):
+            return True
+        stream.farewell = message.sequence
+        self._let_go(step, stream, ViewReason.ONLY_RECEIVES)
+        return False
 
     def _on_whole(self, step: Step, stream: Stream, message: DataMessage, data: bytes) -> None:
         if not stream.silent:

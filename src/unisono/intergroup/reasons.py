@@ -15,6 +15,7 @@ class Reason(StrEnum):
     NOT_ACTIVE = "data of a source that is not active"
     NOT_MEMBER = "this process is leaving"
     ONLY_RECEIVES = "asks a mere receiver to be a source"
+    BAD_CHANGE = "a word about who sends that cannot be understood"
     ATTEMPT_STALE = "belongs to an earlier activation"
     GRANT_UNASKED = "a grant that was not asked for"
     KEYS_REFUSED = "key agreement refused the extension"

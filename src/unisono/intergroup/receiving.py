@@ -138,7 +138,8 @@ class Receiving:
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
         """A process receives its own messages too (000 4.1)."""
         if self.casual is not None:
-            self.casual.own_messages(step, messages)
+            self.casual.own_messages(step, [own for own in messages if own.change is None])
+            self.following.note_changes(messages)
         else:
             self.following.own_messages(step, messages)
 

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import islice
 
+import msgspec
 from msgspec import Struct
 
 from unisono.events import SendAccepted
@@ -20,20 +21,22 @@ from unisono.reliable.step import Step
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES, SendWindow
 from unisono.trace.schema import SendRow, body_hash
 from unisono.wire.layout import COUNT_LIMIT, FRAGMENT_HEAD, MESSAGE_HEAD
-from unisono.wire.messages import FRAGMENT, LEAVE, NAMED, DataMessage, KeepAlive, Range
+from unisono.wire.membership_messages import Change, SenderLeft
+from unisono.wire.messages import CHANGE, FRAGMENT, LEAVE, NAMED, DataMessage, KeepAlive, Range
 from unisono.wire.names import put_name, take_name
 
 
 class Outgoing:
     """A message that waits to be sent, perhaps with some of its fragments gone already."""
 
-    __slots__ = ("flags", "name", "payload", "sent_fragments", "ticket")
+    __slots__ = ("change", "flags", "name", "payload", "sent_fragments", "ticket")
 
     def __init__(self, payload: bytes, ticket: int | None = None, flags: int = 0, name: str = "") -> None:
         self.payload = payload
         self.ticket = ticket
         self.name = name
         self.flags = flags
+        self.change: Change | None = None
         self.sent_fragments = 0
 
 
@@ -45,6 +48,8 @@ class OwnMessage(Struct, frozen=True, gc=False):
     timestamp: int
     payload: bytes
     name: str = ""
+    change: Change | None = None
+    """It is about who sends, and not for the application."""
 
 
 class Sending:
@@ -62,6 +67,7 @@ class Sending:
         "last_sequence",
         "paced",
         "pacing",
+        "paused",
         "queue_high_water",
         "queued_bytes",
         "said",
@@ -85,6 +91,8 @@ class Sending:
         self.said = 0
         """The latest time that the others know this process has reached."""
         self.paced = False
+        self.paused = False
+        """Nothing is sent: this process is not a sender yet, or has said its last word as one."""
         self.pacing = Pacing(context.settings.window_bytes, context.settings.datagram_bytes)
         self.window = SendWindow(context.settings.window_bytes)
         self.blocked_since: int | None = None
@@ -136,9 +144,19 @@ class Sending:
         return tickets
 
     def rewind(self) -> None:
-        """A message that is sent in part only is sent anew: no view has one part of it and the next the other."""
+        """A message that is sent in part only is sent anew: no view has one part of it and the next the other.
+
+        What is about who sends in the view that ends is not sent at all.
+        """
         if self._queue:
             self._queue[0].sent_fragments = 0
+        self._queue = deque(outgoing for outgoing in self._queue if outgoing.change is None)
+
+    def enqueue_change(self, change: Change) -> None:
+        """Say who sends; before all that waits and has not begun."""
+        outgoing = Outgoing(msgspec.msgpack.encode(change), None, CHANGE)
+        outgoing.change = change
+        self._queue.insert(0 if self.between_messages else 1, outgoing)
 
     def enqueue_farewell(self) -> None:
         self._queue.append(Outgoing(b"", None, LEAVE))
@@ -163,7 +181,7 @@ class Sending:
     def flush(self, step: Step) -> list[OwnMessage]:
         """Send what the window admits; what this process itself is to deliver of it."""
         own: list[OwnMessage] = []
-        while self._queue and self.has_room and self.pacing.wait_until(step.now) <= step.now:
+        while self._queue and self.has_room and not self.paused and self.pacing.wait_until(step.now) <= step.now:
             tickets: list[int] = []
             batch = self._next_batch(step, own, tickets)
             datagram = self._writer.data(batch, self.stable, self._context.mark)
@@ -180,7 +198,17 @@ class Sending:
         self.last_sent_at = step.now
         self.said = self._context.clock.tick(step.now, step.wall)
         whereabouts, mark = self._context.whereabouts, self._context.mark
-        return KeepAlive(self.last_sequence, self.said, self.stable, listeners, reporting, leaving, whereabouts, mark)
+        return KeepAlive(
+            self.last_sequence,
+            self.said,
+            self.stable,
+            listeners,
+            reporting,
+            leaving,
+            self._context.turns,
+            whereabouts,
+            mark,
+        )
 
     def release(self, step: Step, stable: int) -> None:
         """Forget what nobody needs any more."""
@@ -228,7 +256,13 @@ class Sending:
             batch.append(DataMessage(self.last_sequence, self.last_number + 1, timestamp, flags, index, count, payload))
             if index + 1 == count:
                 queue.popleft()
-                if head.flags != LEAVE:
+                if head.change is not None:
+                    number = self.last_number + 1
+                    own.append(OwnMessage(self.last_sequence, number, timestamp, b"", change=head.change))
+                    if isinstance(head.change, SenderLeft):
+                        self.paused = True
+                        break
+                elif head.flags != LEAVE:
                     self.queued_bytes -= _waits(head)
                     own.append(self._complete(step, head, timestamp))
                 if head.ticket is not None:

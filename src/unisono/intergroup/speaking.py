@@ -103,8 +103,18 @@ class Speaking:
             self._let_in(step)
             self._release(step)
         sending.note_blocked(step)
-        if self._context.settings.role == "sender":
+        if self._context.settings.role == "sender" or self._context.turns:
             self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
+
+    def begin_term(self, step: Step) -> None:
+        """This process is a sender from here on."""
+
+    def fall_silent(self, step: Step) -> None:
+        """This process only receives from here on, and everybody has what it sent."""
+        self._context.broadcast(step, [self.sending.keep_alive(step, 0, DIRECTLY, leaving=True)])
+        self._context.deadlines.clear("keep-alive")
+        self.audience.clear()
+        self._release(step)
 
     def become_leaving(self, step: Step) -> None:
         """Say farewell after everything that waits to be sent; a mere receiver was never heard and just goes."""
@@ -133,6 +143,7 @@ class Speaking:
                 step.mark("activation-renewed")
             listener = self._admit(step, receiver, address, message)
         self.audience.note_ordered(receiver, message.ordered)
+        listener.sends = message.sender
         listener.heard = step.now
         listener.address = address
         grant = ActivationGrant(
@@ -289,7 +300,7 @@ class Speaking:
     def _why_ignore_request(self, listener: Listener | None, message: ActivationRequest) -> Reason | None:
         if self.leaving:
             return Reason.NOT_MEMBER
-        if self._context.settings.role == "receiver":
+        if self._context.settings.role == "receiver" and not self._context.turns:
             return Reason.ONLY_RECEIVES
         if not self._context.keys.accept(message.extension):
             return Reason.KEYS_REFUSED
@@ -317,9 +328,9 @@ class Speaking:
         return listener
 
     def _release(self, step: Step) -> None:
+        stable = self._context.stable = self.audience.stable(self.sending.last_sequence)
         if self.sending.window.first is None:
             return
-        stable = self.audience.stable(self.sending.last_sequence)
         own = self._delivery.oldest_own
         self.sending.release(step, min(stable, own.sequence - 1) if own else stable)
 

@@ -14,7 +14,7 @@ from unisono.reliable.suppression import RequestTiming
 from unisono.reliable.tickets import Tickets
 from unisono.reliable.windows import Offer, ReceiveWindow
 from unisono.settings import Settings
-from unisono.wire.messages import DIRECTLY, FRAGMENT, LEAVE, ActivationGrant, DataMessage, ReportEntry
+from unisono.wire.messages import CHANGE, DIRECTLY, FRAGMENT, LEAVE, ActivationGrant, DataMessage, ReportEntry
 
 HORIZON_LIMIT = 512
 """How far beyond what is in order repairs are asked for."""
@@ -37,6 +37,7 @@ class Stream:
         "closed",
         "cut",
         "ending",
+        "entering",
         "farewell",
         "in_view",
         "last_mark",
@@ -84,6 +85,8 @@ class Stream:
         """The last sequence that belongs to the view that is ending."""
         self.last_mark = NO_VIEW
         """The latest agreed view that the source was heard in."""
+        self.entering = False
+        """The source is not a sender yet."""
         self.closed = False
         """The source has moved on from this process's view: nothing more of it belongs there."""
         self._spans: dict[ViewMark, tuple[int, int]] = {}
@@ -128,8 +131,9 @@ class Stream:
         _, high = self._spans.get(mark, (start, start - 1))
         return max(min(high, self.window.contiguous), start - 1)
 
-    def enter(self, start: StartPoint, timestamp: int) -> None:
-        """The source is in the view that begins at that time: what came before its start does not belong to it."""
+    def enter(self, start: StartPoint, timestamp: int, era: int) -> None:
+        """The source is in the view that begins at that time: what came before its start does not belong to it, nor
+        what was sent before the era."""
         if self.window.next != start.sequence:
             self.window.skip_to(start.sequence)
             self.tickets.drop_below(start.sequence)
@@ -138,7 +142,7 @@ class Stream:
         self.cut = None
         self.closed = False
         self.reached = max(self.reached, timestamp)
-        self._spans = {mark: span for mark, span in self._spans.items() if mark.start >= timestamp}
+        self._spans = {mark: span for mark, span in self._spans.items() if mark.start >= era}
 
     def is_before(self, floor: int, mark: ViewMark) -> bool:
         """Whether what comes next is before that point of a view; of a message in parts its last one decides."""
@@ -254,6 +258,8 @@ class Stream:
         self.passed = message.timestamp
         if message.flags & LEAVE:
             self.farewell = message.sequence
+        elif message.flags & CHANGE:
+            return message
         elif message.index + 1 == message.count:
             self.next_number = message.number + 1
         return message

@@ -254,6 +254,15 @@ class _Drawer:
             Fault(kind=kind, at=until, members=members, service=back),
         ]
 
+    def become_receiver(self, kind: str) -> list[Fault]:
+        """Some only receive for a while."""
+        members = self._some(3)
+        until = self._later(self._lasts(10 * MILLISECOND, 5 * SECOND))
+        return [
+            Fault(kind=kind, at=self._at, members=members),
+            Fault(kind="become_sender", at=until, members=members),
+        ]
+
 
 _KINDS: dict[str, Callable[[_Drawer, str], list[Fault]]] = {
     "partition": _Drawer.partition,
@@ -279,5 +288,6 @@ _KINDS: dict[str, Callable[[_Drawer, str], list[Fault]]] = {
     "leave": _Drawer.leave,
     "send": _Drawer.send,
     "change": _Drawer.change,
+    "become_receiver": _Drawer.become_receiver,
 }
 assert tuple(_KINDS) == DRAWN_KINDS, "every kind that can be drawn has its function"

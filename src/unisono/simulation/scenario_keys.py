@@ -35,7 +35,7 @@ MEMBER_LIMIT = 1024
 """The most members a scenario may have."""
 
 LATER_PROTOCOLS = ("virtual_synchrony", "precedence", "replication")
-LATER_FAULTS = ("stop_answering", "absent", "become_receiver")
+LATER_FAULTS = ("stop_answering", "absent")
 LATER_KEYS = {"": ("servers", "controllers")}
 """Known words of the format that this version does not offer yet; keys by their table."""
 
@@ -223,6 +223,8 @@ FAULTS: dict[str, FaultKind] = {
     "join": FaultKind(("member",), ("group",), lasting=False),
     "send": FaultKind(("member",), ("group", "size", "count"), lasting=False),
     "change": FaultKind(("member", "service"), ("group",), lasting=False),
+    "become_receiver": FaultKind(("member",), ("group",), lasting=False),
+    "become_sender": FaultKind(("member",), ("group",), lasting=False),
 }
 
 FAULT_KEYS: dict[str, Key] = {
@@ -262,8 +264,8 @@ FAULT_DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """What a missing key means; a packet fault may leave its rate out only where it singles packets out."""
 
-DRAWN_KINDS = tuple(kind for kind in FAULTS if kind != "join")
-"""What [random] can draw; a drawn leave brings its join."""
+DRAWN_KINDS = tuple(kind for kind in FAULTS if kind not in ("join", "become_sender"))
+"""What [random] can draw; a drawn leave brings its join, and who becomes a receiver a sender again."""
 
 _DRAWN_NAMES = list_of(one_of(DRAWN_KINDS, LATER_FAULTS, "fault"), least=1)
 RANDOM_KEYS = {"count": Key(one_or_range(whole(0, 1000))), "kinds": Key(or_word("all", _DRAWN_NAMES))}

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from unisono.settings import Service
+from unisono.settings import Role, Service
 from unisono.simulation.application import payload
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
@@ -40,6 +40,7 @@ class Stage(Protocol):
     def leave(self, machine: Machine, group: str | None) -> None: ...
     def join(self, machine: Machine, group: str | None) -> None: ...
     def change(self, machine: Machine, group: str | None, service: Service) -> None: ...
+    def become(self, machine: Machine, group: str | None, role: Role) -> None: ...
 
 
 class Troubles:
@@ -172,7 +173,16 @@ class Troubles:
             elif fault.kind == "disk":
                 assert fault.what is not None, "a disk fault says what"
                 machine.disk.begin(fault.what)
-        return fault.kind in ("crash", "clock_step", "leave", "join", "send", "change")
+        return fault.kind in (
+            "crash",
+            "clock_step",
+            "leave",
+            "join",
+            "send",
+            "change",
+            "become_receiver",
+            "become_sender",
+        )
 
     def _act(self, fault: Fault) -> None:
         stage = self._stage
@@ -192,6 +202,10 @@ class Troubles:
             elif fault.kind == "change":
                 assert fault.service is not None, "a change says to what"
                 stage.change(machine, fault.group, fault.service)
+            elif fault.kind == "become_receiver":
+                stage.become(machine, fault.group, "receiver")
+            elif fault.kind == "become_sender":
+                stage.become(machine, fault.group, "sender")
 
     def _restart_later(self, machine: Machine, at: int, disk: bool) -> None:
         self._stage.schedule(at, lambda now: self._stage.restart(machine, disk))

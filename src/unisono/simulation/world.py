@@ -16,6 +16,7 @@ from typing import Literal
 from unisono.engine import (
     SITE,
     Address,
+    ChangeRole,
     ChangeService,
     Engine,
     Fact,
@@ -29,7 +30,7 @@ from unisono.engine import (
 )
 from unisono.node import Node
 from unisono.properties.registry import MonitorSuite
-from unisono.settings import Service, Settings
+from unisono.settings import Role, Service, Settings
 from unisono.simulation.application import Sender
 from unisono.simulation.channels import Channels
 from unisono.simulation.disk import Disk
@@ -201,6 +202,11 @@ class World:
         for name in list(machine.groups):
             if group in (None, name):
                 machine.give(ChangeService(name, service))
+
+    def become(self, machine: Machine, group: str | None, role: Role) -> None:
+        for name in list(machine.groups):
+            if group in (None, name):
+                machine.give(ChangeRole(name, role))
 
     def crash(self, machine: Machine) -> None:
         if not machine.alive:

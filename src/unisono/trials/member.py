@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from unisono.engine import ChangeService
+from unisono.engine import ChangeRole, ChangeService
 from unisono.errors import GroupError
 from unisono.group import Group, join
 from unisono.runtime.transports import TransportName
-from unisono.settings import FIELDS, Service
+from unisono.settings import FIELDS, Role, Service
 from unisono.simulation.application import payload
 from unisono.trials.severing import SeverableProcess
 from unisono.units import SECOND
@@ -162,6 +162,9 @@ class Member:
             elif command.do == "change":
                 for name in names:
                     process.give(ChangeService(name, msgspec.convert(command.data.decode(), Service)))
+            elif command.do == "become":
+                for name in names:
+                    process.give(ChangeRole(name, msgspec.convert(command.data.decode(), Role)))
             elif command.do == "leave":
                 for name in names:
                     self._start(self._groups.pop(name).leave())

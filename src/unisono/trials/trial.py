@@ -17,7 +17,7 @@ from typing import Literal, cast
 from unisono.errors import ScenarioError
 from unisono.properties.registry import MonitorSuite
 from unisono.runtime.tracing import host_mark
-from unisono.settings import Service
+from unisono.settings import Role, Service
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
@@ -174,6 +174,9 @@ class Trial:
 
     def change(self, machine: Machine, group: str | None, service: Service) -> None:
         self.members[machine.index].command("change", group, service.encode())
+
+    def become(self, machine: Machine, group: str | None, role: Role) -> None:
+        self.members[machine.index].command("become", group, role.encode())
 
     def _note(self, fault: str, edge: Literal["begin", "end"], members: list[str] | None = None) -> None:
         row = FaultRow(kind="FAULT", fault=fault, edge=edge, members=members or [])

@@ -20,7 +20,7 @@ from xxhash import xxh3_64_intdigest
 from unisono.sealing import SEAL_ROOM_BYTES
 
 MAGIC = b"uo"
-VERSION = 4
+VERSION = 5
 DATA, CONTROL, REPAIR = 1, 2, 3
 
 HEADER = Struct("<2sBBQQB")

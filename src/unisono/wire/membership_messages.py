@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
 
+import msgspec
 from msgspec import Meta, Struct
 
 from unisono.identity import ProcessId, ViewId
@@ -112,12 +113,14 @@ class Origin(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 class NewView(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The view stands (MC): its identifier, its members, where they come from and why others are not in it.
 
-    Who installed it says it again to whoever missed it.
+    Who installed it says it again to whoever missed it, and who came or went since then by the order of messages is in
+    it or not: `view` is the view that stands now, and `era` the one that was agreed by repair.
     """
 
     code: ClassVar[int] = 33
     proposal: _Word
     view: ViewId
+    era: ViewId
     seats: Annotated[tuple[Seat, ...], Meta(min_length=1, max_length=MEMBER_LIMIT)]
     origins: Annotated[tuple[Origin, ...], Meta(max_length=MEMBER_LIMIT)]
     suspects: Annotated[tuple[tuple[ProcessId, _Processes], ...], Meta(max_length=MEMBER_LIMIT)]
@@ -146,9 +149,51 @@ class ViewRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     known: ViewId | None
 
 
+class AddRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Somebody who follows an era asks one of its members, the target, to be its sponsor."""
+
+    code: ClassVar[int] = 36
+    target: ProcessId
+    era: ViewId
+    seat: Seat
+
+
+class SenderAdded(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="add"):
+    """From its place in the order on, a process is a sender (PAdd). It is said by a sponsor."""
+
+    seat: Seat
+
+
+class SenderLeft(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="leave"):
+    """From its place in the order on, who says it is a receiver (PLeave), unless nobody else is a sender."""
+
+
+Change = SenderAdded | SenderLeft
+"""What members of a view say in their streams of messages, and all apply at the same place of the order."""
+
+_CHANGES = msgspec.msgpack.Decoder(Change)
+
+
+def read_change(payload: bytes) -> Change | None:
+    """What a member said of who sends, if it can be understood."""
+    try:
+        change: Change = _CHANGES.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return change
+
+
 SENDERS_WORDS = (Opinion, RecoveryInfo, Ready, NewView)
 """What only senders say: whoever says it can be followed."""
 
-MembershipMessage = Opinion | RecoveryInfo | Ready | NewView | CutInfo | ViewRequest
+MembershipMessage = Opinion | RecoveryInfo | Ready | NewView | CutInfo | ViewRequest | AddRequest
 
-MEMBERSHIP_TYPES: tuple[type[MembershipMessage], ...] = (Opinion, RecoveryInfo, Ready, NewView, CutInfo, ViewRequest)
+MEMBERSHIP_TYPES: tuple[type[MembershipMessage], ...] = (
+    Opinion,
+    RecoveryInfo,
+    Ready,
+    NewView,
+    CutInfo,
+    ViewRequest,
+    AddRequest,
+)

@@ -36,6 +36,8 @@ LEAVE: Final = 2
 """Flag of a data message: the source sends nothing more."""
 NAMED: Final = 4
 """Flag of a data message: the application message begins with its name (see unisono.wire.names)."""
+CHANGE: Final = 8
+"""Flag of a data message: it is about who sends, and not for the application (see unisono.wire.membership_messages)."""
 
 
 class DataMessage(Struct, frozen=True, gc=False):
@@ -77,7 +79,8 @@ class KeepAlive(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
     """This process lives and its last sequence number is this one (000 4.2.2).
 
     All of its `listeners` have what it sent up to `stable`; `reporting` says how they report to it. `leaving` if the
-    last one is its farewell, or is to be followed by it. `view` is the agreed view that it is in.
+    last one is its farewell, or is to be followed by it; `entering` if it is about to be a sender. `view` is the agreed
+    view that it is in.
     """
 
     code: ClassVar[int] = 1
@@ -87,6 +90,7 @@ class KeepAlive(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
     listeners: Sequence
     reporting: Annotated[int, Meta(ge=0, le=2)]
     leaving: bool
+    entering: bool
     whereabouts: Whereabouts | None
     view: ViewMark
 

@@ -23,6 +23,7 @@ from unisono.wire.layout import (
     VERSION,
 )
 from unisono.wire.messages import (
+    CHANGE,
     CONTROL_TYPES,
     FRAGMENT,
     LEAVE,
@@ -125,7 +126,7 @@ def _data_messages(plain: bytes, offset: int) -> tuple[list[DataMessage], int, V
             raise Refused(Refusal.LENGTH)
         add(DataMessage(sequence, number, timestamp, flags, index, parts, plain[offset : offset + length]))
         offset += length
-        if index + 1 == parts and not flags & LEAVE:
+        if index + 1 == parts and not flags & (LEAVE | CHANGE):
             number += 1
     if offset != len(plain):
         raise Refused(Refusal.TRAILING)
@@ -134,7 +135,7 @@ def _data_messages(plain: bytes, offset: int) -> tuple[list[DataMessage], int, V
 
 def _fragment(plain: bytes, offset: int, flags: int, sequence: int, length: int) -> tuple[int, int]:
     """Which part of how many a message with flags is."""
-    if flags not in (FRAGMENT, LEAVE, NAMED, NAMED | FRAGMENT):
+    if flags not in (FRAGMENT, LEAVE, NAMED, NAMED | FRAGMENT, CHANGE):
         raise Refused(Refusal.FLAGS)
     if not flags & FRAGMENT:
         return 0, 1

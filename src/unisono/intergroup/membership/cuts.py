@@ -58,7 +58,7 @@ class ReceiversCuts:
     def wait_for_more(self, view: AgreedView, now: int) -> bool:
         """Whether some receiver has not said yet what it holds."""
         followers = self._audience.followers
-        if all(receiver in self._said and self._said[receiver].view == view.id for receiver in followers):
+        if all(receiver in self._said and self._said[receiver].view == view.era for receiver in followers):
             return False
         return any(seat.process not in self._sums(view, now) for seat in view.seats)
 
@@ -66,7 +66,7 @@ class ReceiversCuts:
         """The most that any receiver holds of each source."""
         held = self._sums(view, now)
         for info in self._said.values():
-            for source, last in info.held if info.view == view.id else ():
+            for source, last in info.held if info.view == view.era else ():
                 held[source] = max(held.get(source, 0), last)
         return held
 
@@ -77,7 +77,7 @@ class ReceiversCuts:
         for source, words in self._gathered.items():
             marks = 0
             for receiver in followers:
-                marks ^= cut_mark(view.id, source, receiver)
+                marks ^= cut_mark(view.era, source, receiver)
             total = words.total(now)
             if (total.count, total.marks) == (len(followers), marks):
                 sums[source] = total.value

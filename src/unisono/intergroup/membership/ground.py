@@ -41,8 +41,8 @@ class StreamGround:
 
     def may_merge(self, stranger: ProcessId) -> bool:
         stream = self._following.streams.get(stranger)
-        if stream is None or not self.follows(stranger):
-            return False
+        if stream is None or not self.follows(stranger) or stream.entering or stream.last_mark == self._context.mark:
+            return False  # who is in the same era comes by the order of messages
         return stream.last_mark == NO_VIEW or self._speaking.audience.get(stranger) is not None
 
     def receivers_silent(self, step: Step, view: AgreedView) -> bool:
@@ -54,6 +54,7 @@ class StreamGround:
         if self._following.ordered is not None:
             self._following.ordered.halted = True
         held = {seat.process: self._held(seat, view) for seat in view.seats if seat.process != self._context.process}
+        held |= {one.seat.process: one.last for one in view.gone}
         for source, last in () if alone else sorted(self.cuts.held(view, step.now).items()):
             if source in held:
                 held[source] = max(held[source], last)
@@ -80,6 +81,8 @@ class StreamGround:
             stream = streams.get(source)
             if source != itself and stream is not None and stream.window.contiguous < last:
                 lacking.append(UpTo(source, stream.window.contiguous + 1))
+            elif source != itself and stream is None and not self._was_member(source):
+                lacking.append(UpTo(source, 1))  # it became a sender, and is not followed here
         together = set(origin.entrants)
         for seat in seats:
             stream = streams.get(seat.process)
@@ -119,6 +122,10 @@ class StreamGround:
             peer, reason = source, "not in the view"
             step.record(MembershipRow(kind="SUSPECT", peer=peer.name, peer_incarnation=peer.incarnation, reason=reason))
             self._speaking.drop(step, source)
+
+    def _was_member(self, source: ProcessId) -> bool:
+        view = self._context.agreed
+        return view is not None and (view.seat(source) is not None or any(source == g.seat.process for g in view.gone))
 
     def _held(self, seat: Seat, view: AgreedView) -> int:
         stream = self._following.streams.get(seat.process)

@@ -15,11 +15,14 @@ from unisono.intergroup.membership.contract import Phase
 from unisono.intergroup.membership.ground import StreamGround
 from unisono.intergroup.membership.receiver import ReceiverRepair
 from unisono.intergroup.membership.repair import MembershipRepair
+from unisono.intergroup.membership.roles import Roles
+from unisono.intergroup.membership.view import AgreedView, Said
 from unisono.intergroup.sending import Sending
+from unisono.intergroup.speaking import Speaking
 from unisono.reliable.step import Step
 from unisono.reliable.suspicion import Suspicion
 from unisono.wire.control_messages import Gathered
-from unisono.wire.membership_messages import CutInfo, MembershipMessage, Opinion, ViewRequest
+from unisono.wire.membership_messages import AddRequest, CutInfo, MembershipMessage, Opinion, ViewRequest
 
 LEAST_SILENCE = 3
 """Nobody is suspected before it was silent for so many keep-alive intervals."""
@@ -40,12 +43,20 @@ class Membership:
         "_ground",
         "_receiver",
         "_sending",
+        "_unordered",
         "repair",
+        "roles",
         "suspicion",
     )
 
     def __init__(
-        self, context: Context, sending: Sending, following: Following, ground: StreamGround, attempt: int
+        self,
+        context: Context,
+        sending: Sending,
+        following: Following,
+        speaking: Speaking,
+        ground: StreamGround,
+        attempt: int,
     ) -> None:
         self._context = context
         self._sending = sending
@@ -55,6 +66,9 @@ class Membership:
         self.suspicion = Suspicion(max(settings.suspicion, LEAST_SILENCE * settings.keep_alive))
         self.repair = MembershipRepair(context, ground, self.suspicion, attempt)
         self._receiver = ReceiverRepair(context, following)
+        self.roles = Roles(context, sending, following, speaking)
+        self._unordered: list[Said] = []
+        """What members said of who sends, while this process does not deliver in their order."""
         self._awaits_until: int | None = None
         self._awaits_in: ViewId | None = None
         self._asked_at = 0
@@ -129,7 +143,7 @@ class Membership:
             return
         if view.seat(source) is not None and step.now - self._asked_at >= self._context.settings.keep_alive // 4:
             self._asked_at = step.now
-            self._context.tell(step, address, ViewRequest(source, view.id))
+            self._context.tell(step, address, ViewRequest(source, view.era))
 
     def on_restarted(self, step: Step, earlier: ProcessId) -> None:
         """A process has a new life: the earlier one is over."""
@@ -143,7 +157,12 @@ class Membership:
                 self.repair.tell_view(step, address, message.known)
         elif isinstance(message, CutInfo):
             self._ground.cuts.on_cut_info(source, message)
+        elif isinstance(message, AddRequest):
+            if message.target == self._context.process and self._sends and not self.repair.repairing:
+                self.roles.on_add_request(step, source, message)
         elif self._follows_views:
+            if isinstance(message, Opinion) and self._context.process in message.procs:
+                self.repair.decline(step, message.view)
             self._receiver.on_message(step, source, address, message)
         elif self._sends:
             if isinstance(message, Opinion) and self._context.process in message.procs:
@@ -168,6 +187,7 @@ class Membership:
     def settle(self, step: Step) -> None:
         """After every fact: see what became of the streams, and who is due to be suspected."""
         self._look_after_streams(step)
+        self._follow_changes(step)
         if self.repair.repairing:
             self.repair.on_progress(step)
         if self._follows_views:
@@ -185,6 +205,53 @@ class Membership:
             look = self.suspicion.next_look(step.now)
             if look is not None:
                 self._context.deadlines.set("suspicion", look)
+        self.roles.settle(step, self.repair.repairing, self.repair.attempt)
+
+    def _follow_changes(self, step: Step) -> None:
+        """Who sends changed by the order of messages."""
+        ordered = self._following.ordered
+        if ordered is None:
+            self._order_changes(step)
+            return
+        ordered.go_on_with_own(step)
+        while ordered.changed:
+            self._on_changed(step, ordered.changed.pop(0))
+
+    def _order_changes(self, step: Step) -> None:
+        """A sender whose application has another service applies what was said when nothing earlier can come."""
+        view = self._context.agreed
+        if view is None or not self._sends:
+            if self._following.entering is None:
+                self._following.said.clear()
+            return
+        self._unordered += self._following.said
+        self._following.said.clear()
+        self._unordered.sort(key=lambda said: (said.timestamp, said.source))
+        streams = [self._following.streams.get(member) for member in view.members if member != self._context.process]
+        reached = min((stream.reached for stream in streams if stream is not None), default=self._context.clock.last)
+        while self._unordered and self._unordered[0].timestamp <= reached:
+            said = self._unordered.pop(0)
+            following = view.after(said) if said.timestamp > view.era.start else None
+            if following is not None:
+                view = following
+                self._on_changed(step, view)
+
+    def _on_changed(self, step: Step, view: AgreedView) -> None:
+        agreed = self._context.agreed
+        if agreed is None or agreed.era != view.era:
+            return  # a repair has gone past it
+        self._context.agreed = view
+        seated = view.seat(self._context.process) is not None
+        if seated and self._sends:
+            self.repair.on_changed(step, view)
+        elif seated:
+            self._receiver.pause()
+            self.roles.become_sender(step)
+            self.repair.adopt(step, view)
+        elif self._sends:
+            self.repair.withdraw()
+            self.roles.become_receiver(step)
+            self._receiver.resume(step)
 
     def _look_after_streams(self, step: Step) -> None:
         """Whoever cannot follow a member of its view any more is out of it."""

@@ -63,6 +63,16 @@ class ReceiverRepair:
         self._next = None
         self._context.deadlines.set("membership", step.now + self._context.settings.keep_alive // 2)
 
+    def pause(self) -> None:
+        """This process became a sender: it agrees on views itself."""
+        self._waits_since = None
+        self._next = None
+
+    def resume(self, step: Step) -> None:
+        """This process became a receiver, in the view that it is in."""
+        self._held_for = None
+        self._context.deadlines.set("membership", step.now + self._context.settings.keep_alive // 2)
+
     @property
     def _view(self) -> AgreedView | None:
         """The view that this receiver is in, or about to be in."""
@@ -90,7 +100,7 @@ class ReceiverRepair:
     def on_message(self, step: Step, source: ProcessId, address: Address, message: MembershipMessage) -> None:
         view = self._view
         if isinstance(message, Opinion):
-            if view is not None and message.view == view.id:
+            if view is not None and message.view == view.era:
                 self._halt(step, view, (message.members - set(message.accused)) & set(self._addresses))
         elif isinstance(message, NewView):
             self._on_new_view(step, message)
@@ -117,9 +127,9 @@ class ReceiverRepair:
     def _halt(self, step: Step, view: AgreedView, members: frozenset[ProcessId]) -> None:
         """The end of the view is being agreed: deliver nothing more of it before that is known."""
         ordered = self._following.ordered
-        if ordered is None or ordered.last_view is not ordered.presented or self._held_for == view.id:
+        if ordered is None or ordered.last_view is not ordered.presented or self._held_for == view.era:
             return
-        self._held_for = view.id
+        self._held_for = view.era
         ordered.halted = True
         self._waits_since = step.now
         step.mark("receiver-halted")
@@ -130,10 +140,10 @@ class ReceiverRepair:
             if seat.process in self._following.streams
         )
         if not through_hierarchy or not members:
-            self._context.broadcast(step, [CutInfo(view.id, tuple(held))])
+            self._context.broadcast(step, [CutInfo(view.era, tuple(held))])
             return
         leader = min(members)
-        entries = cut_entries(view.id, held, self._context.process, self._addresses[leader])
+        entries = cut_entries(view.era, held, self._context.process, self._addresses[leader])
         self._contribute(step, entries)
 
     def _contribute(self, step: Step, entries: tuple[Entry, ...]) -> None:
@@ -157,19 +167,19 @@ class ReceiverRepair:
         self._asked_at = step.now
         source = max(candidates, key=lambda one: (self._marks[one], one))
         view = self._view
-        request = ViewRequest(source, None if view is None else view.id)
+        request = ViewRequest(source, None if view is None else view.era)
         self._context.tell(step, self._addresses[source], request)
 
     def _on_new_view(self, step: Step, message: NewView) -> None:
         ordered, view = self._following.ordered, self._view
-        if view is not None and message.view <= view.id:
+        if view is not None and message.era <= view.era:
             return
         if not self._context.believes(step, message.view.start):
             return
         if ordered is None or view is None:
             self._aim(step, message)
             return
-        origin = next((origin for origin in message.origins if origin.view == view.id), None)
+        origin = next((origin for origin in message.origins if origin.view == view.era), None)
         if origin is None:
             if any(view.seat(seat.process) is not None for seat in message.seats) or not self._lives(view, step.now):
                 self._start_anew(step, "a view was missed")

@@ -113,7 +113,7 @@ class MembershipRepair:
     @property
     def standing(self) -> NewView | None:
         """The view that stands here."""
-        return None if self.view is None else self._history[self.view.id]
+        return None if self.view is None else self.view.told
 
     def begin(self, step: Step, sent: int, number: int) -> None:
         """Be alone at first: a newcomer is a view of its own that merges with others."""
@@ -122,7 +122,7 @@ class MembershipRepair:
         start = context.clock.tick(step.now, step.wall)
         seat = Seat(context.process, self.attempt, sent + 1, number)
         view = ViewId(start, context.process, self.attempt)
-        self._install(step, NewView(0, view, (seat,), (), (), self.primary.alone(context.process), b""), None)
+        self._install(step, NewView(0, view, view, (seat,), (), (), self.primary.alone(context.process), b""), None)
 
     def step_out(self, step: Step, reason: ViewReason) -> None:
         """This process cannot go on in its view: it ends it for itself, and begins anew alone."""
@@ -130,7 +130,7 @@ class MembershipRepair:
         step.mark("stepped-out")
         self._rollback(step)
         sent, number, held = self._ground.halt(step, self.view, alone=True)
-        process, view = self._context.process, self.view.id
+        process, view = self._context.process, self.view.era
         cut = tuple(sorted((*held, UpTo(process, sent))))
         self.attempt += 1
         self._record_cut(step, cut, f"{self.attempt:016x}")
@@ -140,7 +140,8 @@ class MembershipRepair:
         alone = self.primary.alone(process)
         self._recovery.proposal = None
         others = tuple((source, ()) for source, _ in held)
-        message = NewView(0, ViewId(start, process, self.attempt), (seat,), (origin,), others, alone, b"")
+        next_id = ViewId(start, process, self.attempt)
+        message = NewView(0, next_id, next_id, (seat,), (origin,), others, alone, b"")
         self._install(step, message, origin, reason)
 
     def leave(self, step: Step) -> None:
@@ -150,7 +151,7 @@ class MembershipRepair:
         self._rollback(step)
         self._out = True
         self.attempt += 1
-        self._said = Opinion(self.view.id, self.attempt, (self._context.process,), (), (), (), (), True, self._paused)
+        self._said = Opinion(self.view.era, self.attempt, (self._context.process,), (), (), (), (), True, self._paused)
         self._become(step, Phase.CONSENSUS)
         self._say(step)
         self._schedule(step)
@@ -262,6 +263,56 @@ class MembershipRepair:
         elif self.phase is Phase.CONSENSUS:
             self._check_consensus(step)
 
+    def adopt(self, step: Step, view: AgreedView) -> None:
+        """This process became a sender in a view that stands."""
+        self.view = view
+        self._history[view.era] = view.message
+        self._become(step, Phase.SETTLED)
+        self._settle_in(step, view.members)
+
+    def withdraw(self) -> None:
+        """This process became a receiver: it takes part no longer."""
+        self.view = None
+        self.phase = Phase.SETTLED
+        self._agreement.begin(())
+        self._recovery.forget()
+        self._merging.forget()
+        self._said = None
+        self._suspicion.keep(())
+        self._context.deadlines.clear("membership")
+        self._context.deadlines.clear("suspicion")
+
+    def on_changed(self, step: Step, view: AgreedView) -> None:
+        """Somebody became a sender or a receiver, by the order of messages."""
+        before, self.view = self.view, view
+        assert before is not None
+        if not self.repairing:
+            self._settle_in(step, view.members)
+            return
+        self._rollback_unless(step, self.phase is Phase.CONSENSUS)
+        for process in set(view.members) - set(before.members):
+            self._agreement.procs.add(process)
+            self._suspicion.watch(process, step.now)
+        self._agreement.gone |= set(before.members) - set(view.members)
+        self._reconsider(step)
+
+    def _settle_in(self, step: Step, members: tuple[ProcessId, ...]) -> None:
+        self._agreement.begin(members)
+        self._forget_repair(())
+        self._suspicion.keep(members)
+        for process in members:
+            if process != self._context.process:
+                self._suspicion.watch(process, step.now)
+        self._context.deadlines.clear("suspicion")
+
+    def decline(self, step: Step, view: ViewId) -> None:
+        """This process is not a sender any more, or not yet, and is not to be waited for."""
+        if step.now - self._pacing.moved >= self._context.settings.keep_alive // 4:
+            self._pacing.moved = step.now
+            self.attempt += 1
+            itself = (self._context.process,)
+            self._context.broadcast(step, [Opinion(view, self.attempt, itself, (), (), (), (), True, self._paused)])
+
     def tell_view(self, step: Step, address: Address, known: ViewId | None) -> None:
         """Answer who asks what view stands: with the one that follows the view it knows, or the current one."""
         message = self.standing
@@ -308,7 +359,7 @@ class MembershipRepair:
             return
         known = self._agreement.opinions.get(source)
         if opinion.attempt <= self._heard_up_to.get(source, 0) or (known and opinion.attempt < known.attempt):
-            if self.view.seat(source) is not None and opinion.view != self.view.id and not opinion.out:
+            if self.view.seat(source) is not None and opinion.view != self.view.era and not opinion.out:
                 self.tell_view(step, address, opinion.view)
             return
         self._suspicion.excuse(source, opinion.paused, step.now)
@@ -322,7 +373,7 @@ class MembershipRepair:
         seat = self.view.seat(source)
         news = known is None or opinion.attempt > known.attempt
         self._agreement.opinions[source] = opinion
-        if seat is not None and opinion.view != self.view.id and opinion.view.start > self.view.id.start:
+        if seat is not None and opinion.view != self.view.era and opinion.view.start > self.view.era.start:
             self.on_gone(step, source)
         if self.phase is Phase.SETTLED and not self._is_drawn_in(step, source, opinion):
             return
@@ -359,7 +410,7 @@ class MembershipRepair:
         for suspect in opinion.accused:
             self._join_in(step, suspect)
         assert self.view is not None
-        if opinion.view == self.view.id:
+        if opinion.view == self.view.era:
             for missing, sequence in opinion.lacks:
                 self._on_lacking(step, source, missing, sequence)
 
@@ -390,7 +441,7 @@ class MembershipRepair:
         failed = agreement.failed(step.now - self._pacing.since >= self._pacing.grace)
         refused = agreement.refused(failed)
         opinion = Opinion(
-            self.view.id,
+            self.view.era,
             self.attempt,
             tuple(sorted(agreement.procs)),
             tuple(sorted(agreement.accused)),
@@ -463,7 +514,7 @@ class MembershipRepair:
         timestamp = context.clock.tick(step.now, step.wall)
         primary, attempted = self.primary.last, self.primary.attempted
         self._recovery.infos[context.process] = RecoveryInfo(
-            self._recovery.proposal.number, self.view.id, timestamp, sent, number, held, primary, attempted, b""
+            self._recovery.proposal.number, self.view.era, timestamp, sent, number, held, primary, attempted, b""
         )
         self._say(step)
         self._check_infos(step)
@@ -471,8 +522,7 @@ class MembershipRepair:
     def _record_cut(self, step: Step, cut: Iterable[UpTo], word: str) -> None:
         assert self.view is not None
         for source, last in cut:
-            seat = self.view.seat(source)
-            assert seat is not None, "a process holds messages of its view"
+            seat = self.view.seat(source) or next(one.seat for one in self.view.gone if one.seat.process == source)
             step.record(repair_row("CUT", source, seat.sequence, last, word))
 
     def _on_info(self, step: Step, source: ProcessId, info: RecoveryInfo) -> None:
@@ -537,6 +587,7 @@ class MembershipRepair:
         message = NewView(
             proposal.number,
             self._recovery.next_id,
+            self._recovery.next_id,
             self._recovery.seats,
             self._recovery.origins,
             suspects,
@@ -556,8 +607,8 @@ class MembershipRepair:
                 step.note(Reason.VIEW_STALE)
             return
         members = [seat.process for seat in message.seats]
-        follows = any(origin.view == self.view.id for origin in message.origins)
-        if not follows or message.view <= self.view.id:
+        follows = any(origin.view == self.view.era for origin in message.origins)
+        if not follows or message.era <= self.view.era:
             step.note(Reason.VIEW_STALE)
             return
         if self._context.process in members:  # this process went back before the view came to stand
@@ -571,10 +622,10 @@ class MembershipRepair:
     def _tell_excluded(self, step: Step) -> None:
         """The others go on without this process; its application hears that once for each view."""
         assert self.view is not None
-        if self._excluded_from != self.view.id:
-            self._excluded_from = self.view.id
+        if self._excluded_from != self.view.era:
+            self._excluded_from = self.view.era
             step.mark("excluded")
-            self._ground.tell(step, Excluded(self.view.id))
+            self._ground.tell(step, Excluded(self.view.era))
 
     def has_left(self, source: ProcessId) -> bool:
         """Whether a member is known to be out of this process's view."""
@@ -589,7 +640,7 @@ class MembershipRepair:
         if self.view is not None and self._said is not None and set(self._said.refused) & set(self.view.members):
             self._tell_excluded(step)
         self.view = AgreedView.of(message)
-        self._history[message.view] = message
+        self._history[message.era] = message
         while len(self._history) > HISTORY:
             del self._history[next(iter(self._history))]
         members = self.view.members

@@ -3,26 +3,82 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from unisono.identity import ProcessId, StartPoint, ViewId, ViewMark
 from unisono.intergroup.membership.agreement import Proposal
-from unisono.wire.membership_messages import NewView, Origin, RecoveryInfo, Seat, UpTo
+from unisono.wire.membership_messages import Change, NewView, Origin, RecoveryInfo, Seat, SenderAdded, UpTo
+
+
+class Gone(NamedTuple):
+    """Who was a sender in an era and became a receiver, with its last message."""
+
+    seat: Seat
+    last: int
+
+
+class Said(NamedTuple):
+    """What a member said of who sends, and its place in the order."""
+
+    timestamp: int
+    source: ProcessId
+    sequence: int
+    change: Change
 
 
 class AgreedView(Struct, frozen=True):
-    """A view as its members have it: who is in it and where each of them starts."""
+    """A view as its members have it: who is in it and where each of them starts.
+
+    A view is agreed by repair, and then begins an era; or follows another one of its era, at a place in the order of
+    messages where somebody became a sender or a receiver. What is sent in an era is delivered in it.
+    """
 
     id: ViewId
+    era: ViewId
     mark: ViewMark
+    """Of the era."""
     seats: tuple[Seat, ...]
+    gone: tuple[Gone, ...]
+    """Who was a sender in this era and is not any more."""
     message: NewView
-    """As it was said when it came to stand, for who missed that."""
+    """As it was said when the era began, for who missed that."""
 
     @classmethod
     def of(cls, message: NewView) -> AgreedView:
-        return cls(message.view, message.view.mark, message.seats, message)
+        return cls(message.view, message.era, message.era.mark, message.seats, (), message)
+
+    @property
+    def told(self) -> NewView:
+        """The view as it is said to who comes into it now."""
+        return replace(self.message, view=self.id, seats=self.seats)
+
+    def after(self, said: Said) -> AgreedView | None:
+        """The view that follows when somebody becomes a sender or a receiver; None if that changes nothing.
+
+        Two sponsors may add one process, and the second comes too late; the last sender does not leave by the order.
+        """
+        view = max(self.id, ViewId(said.timestamp, said.source, said.sequence))
+        if isinstance(said.change, SenderAdded):
+            return self._with(view, said.change.seat)
+        return self._without(view, said.source, said.sequence)
+
+    def _with(self, view: ViewId, seat: Seat) -> AgreedView | None:
+        if self.seat(seat.process) is not None:
+            return None
+        if any(one.seat.process == seat.process and one.last >= seat.sequence for one in self.gone):
+            return None
+        gone = tuple(one for one in self.gone if one.seat.process != seat.process)
+        return replace(self, id=view, seats=tuple(sorted((*self.seats, seat))), gone=gone)
+
+    def _without(self, view: ViewId, process: ProcessId, last: int) -> AgreedView | None:
+        seat = self.seat(process)
+        if seat is None or len(self.seats) == 1:
+            return None
+        seats = tuple(one for one in self.seats if one != seat)
+        return replace(self, id=view, seats=seats, gone=(*self.gone, Gone(seat, last)))
 
     @property
     def members(self) -> tuple[ProcessId, ...]:

@@ -1,0 +1,162 @@
+"""A process between sending and receiving (000 figures 5.1 to 5.3), while its application has timestamp order.
+
+Only senders pay for agreement, and who is one changes without any: by words that stand in the order of messages.
+
+    receiver -> to sender -> sender      it speaks until all senders follow it, and a sponsor says so (PAdd)
+    sender -> to receiver -> receiver    it says so itself, as its last word, and goes when all have that (PLeave)
+
+The last sender stays one. When a repair comes in between, whoever is not there yet says that it stays out of the next
+view, or is in it as before, and tries again when that stands.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from unisono.identity import ProcessId, ViewId
+from unisono.intergroup.context import Context
+from unisono.intergroup.following import Following
+from unisono.intergroup.membership.view import AgreedView
+from unisono.intergroup.sending import Sending
+from unisono.intergroup.speaking import Speaking
+from unisono.reliable.step import Step
+from unisono.settings import Role
+from unisono.trace.schema import MembershipRow
+from unisono.wire.membership_messages import AddRequest, Seat, SenderAdded, SenderLeft
+
+SPONSORED_LIMIT = 1024
+"""Of so many processes it is remembered that they were sponsored."""
+
+
+class Turn(Enum):
+    """What this process is about to become."""
+
+    NONE = auto()
+    TO_SENDER = auto()
+    TO_RECEIVER = auto()
+
+
+class Roles:
+    """What one process is, and what its application wants it to be."""
+
+    __slots__ = (
+        "_asked_at",
+        "_context",
+        "_following",
+        "_sending",
+        "_speaking",
+        "_sponsored",
+        "_tries",
+        "_turned_in",
+        "turn",
+        "wish",
+    )
+
+    def __init__(self, context: Context, sending: Sending, following: Following, speaking: Speaking) -> None:
+        self._context = context
+        self._sending = sending
+        self._following = following
+        self._speaking = speaking
+        self._asked_at = 0
+        self._tries = 0
+        self._turned_in: ViewId | None = None
+        """The era in which this process said that it only receives."""
+        self._sponsored: dict[ProcessId, tuple[ViewId, int]] = {}
+        self.turn = Turn.NONE
+        self.wish: Role | None = None
+
+    def settle(self, step: Step, repairing: bool, attempt: int) -> None:
+        """After every fact: go on towards what is wished for."""
+        role = self._context.settings.role
+        ordered = self._following.ordered
+        view = None if ordered is None else ordered.presented
+        if self.wish is None or ordered is None or view is None or ordered.halted or not ordered.stands or repairing:
+            return
+        if self.wish == "sender" and role == "receiver":
+            self._turn_to_sender(step, view, attempt)
+        elif self.wish == "receiver" and role == "sender":
+            self._turn_to_receiver(step, view)
+        elif self.turn is Turn.NONE:
+            self.wish = None
+
+    def _turn_to_sender(self, step: Step, view: AgreedView, attempt: int) -> None:
+        if self.turn is not Turn.TO_SENDER:
+            self.turn = Turn.TO_SENDER
+            self._tries = 0
+            self._context.turns = self._context.speaks = True
+            self._sending.paused = True
+            step.record(MembershipRow(kind="TO_SENDER"))
+            self._speaking.keep_alive(step)
+        interval = self._context.settings.keep_alive // 4
+        if step.now - self._asked_at < interval:
+            self._context.deadlines.advance("role", self._asked_at + interval)
+            return
+        sponsors = [member for member in view.members if self._following.follows(member)]
+        self._context.deadlines.set("role", step.now + interval)
+        if not sponsors or any(self._speaking.audience.get(member) is None for member in view.members):
+            return
+        sponsor = sponsors[self._tries % len(sponsors)]
+        self._asked_at = step.now
+        self._tries += 1
+        sequence, number = self._sending.boundary()
+        seat = Seat(self._context.process, attempt, sequence, number)
+        self._context.tell(step, self._following.streams[sponsor].address, AddRequest(sponsor, view.era, seat))
+
+    def _turn_to_receiver(self, step: Step, view: AgreedView) -> None:
+        if self._turned_in == view.era or self._sending.waiting or len(view.seats) == 1:
+            return
+        self.turn = Turn.TO_RECEIVER
+        self._turned_in = view.era
+        step.record(MembershipRow(kind="PLEAVE"))
+        self._sending.enqueue_change(SenderLeft())
+        self._speaking.advance(step)
+
+    def on_add_request(self, step: Step, source: ProcessId, message: AddRequest) -> None:
+        """Somebody asks for a sponsor: say so for it, once."""
+        view = self._context.agreed
+        if view is None or message.era != view.era or message.seat.process != source or self._sending.paused:
+            return
+        wanted = view.era, message.seat.sequence
+        if (
+            view.seat(source) is not None
+            or self._sponsored.get(source) == wanted
+            or not self._following.follows(source)
+        ):
+            return
+        self._sponsored[source] = wanted
+        while len(self._sponsored) > SPONSORED_LIMIT:
+            del self._sponsored[next(iter(self._sponsored))]
+        step.record(MembershipRow(kind="SPONSOR", peer=source.name, peer_incarnation=source.incarnation))
+        self._sending.enqueue_change(SenderAdded(message.seat))
+        self._speaking.advance(step)
+
+    def become_sender(self, step: Step) -> None:
+        """All who have come this far in the order know this process as a sender."""
+        self._turn_over(step, "sender", "PADD")
+        self._sending.paused = False
+        self._speaking.begin_term(step)
+        self._speaking.keep_alive(step)
+        self._speaking.advance(step)
+
+    def become_receiver(self, step: Step) -> None:
+        """Everybody has the last word of this process."""
+        self._turn_over(step, "receiver", "PLEFT")
+        self._context.speaks = False
+        self._speaking.fall_silent(step)
+
+    def _turn_over(self, step: Step, role: Role, kind: str) -> None:
+        self.turn = Turn.NONE
+        self._turned_in = None
+        self._context.turns = False
+        self._context.become(role)
+        self._following.say_role(step)
+        self._context.deadlines.clear("role")
+        step.record(MembershipRow(kind=kind, role=role))
+
+    def on_new_era(self) -> None:
+        """A repair is over: who had said that it only receives, and is in the next view, sends again."""
+        if self.turn is Turn.TO_RECEIVER:
+            self.turn = Turn.NONE
+            self._turned_in = None
+            self._sending.paused = False
+        self._sponsored.clear()
