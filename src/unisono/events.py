@@ -72,6 +72,8 @@ class View(Struct, frozen=True):
     role: Literal["sender", "receiver"] = "receiver"
     whole: bool = True
     primary: bool | None = None
+    era: ViewId | None = None
+    """The view that was agreed last, if this one followed it when somebody became a sender or a receiver."""
 
     def __str__(self) -> str:
         """In one line, for a person: who is there, and why that changed."""

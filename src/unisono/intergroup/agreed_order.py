@@ -45,7 +45,7 @@ class Transition(Struct, frozen=True):
 class ByTimestamp(BySource):
     """Delivers the streams of the members of one agreed view after another."""
 
-    __slots__ = ("_awaited", "_met", "_order", "_pending", "_view", "changed", "halted", "unable")
+    __slots__ = ("_awaited", "_met", "_order", "_pending", "_view", "changed", "halted", "stays", "unable")
 
     def __init__(self, context: Context, sending: Sending, delivery: Delivery, streams: dict[ProcessId, Stream]):
         super().__init__(context, sending, delivery, streams)
@@ -57,6 +57,8 @@ class ByTimestamp(BySource):
         """Who became a sender and is not followed yet: everything waits for it."""
         self.changed: list[AgreedView] = []
         """The views that came to stand by the order, for whoever agrees on views."""
+        self.stays = False
+        """This process said that it only receives, and is the last sender."""
         self.halted = False
         """The end of the view is being agreed: nothing is delivered, and nothing that comes is dropped."""
         self.unable: tuple[ProcessId, ViewReason] | None = None
@@ -95,9 +97,10 @@ class ByTimestamp(BySource):
     def begin(self, step: Step, reason: ViewReason) -> None:
         """The first view comes from the membership."""
 
-    def enter(self, step: Step, message: NewView, start: Sequence[StartPoint], reason: ViewReason) -> None:
+    def enter(self, step: Step, view: AgreedView, start: Sequence[StartPoint], reason: ViewReason) -> None:
         """Come into the middle of a view that stands, from these points on."""
-        view, sends = AgreedView.of(message), not self._receives
+        message, itself = view.message, self._context.process
+        sends = view.seat(itself) is not None
         start = sorted([*start, self.own_start] if sends else start)
         self._present(step, view, start)
         self._met = set(view.members)
@@ -110,10 +113,12 @@ class ByTimestamp(BySource):
             transitional=(),
             merged=tuple(origin.view for origin in message.origins),
             suspects=tuple(message.suspects),
-            role=self._context.settings.role,
+            role="sender" if sends else "receiver",
             whole=not sends and tuple(start) == view.start,
             primary=message.primary,
+            era=None if view.id == view.era else view.era,
         )
+        self.changed.append(view)
         self._delivery.enter(step, event)
         self._pump(step)
 
@@ -285,6 +290,7 @@ class ByTimestamp(BySource):
         before, view = self._view, self._view.after(said)
         if view is None:
             step.mark("change-without-effect")
+            self.stays = self.stays or (said.source == self._context.process and isinstance(said.change, SenderLeft))
             return
         self._view = view
         itself = self._context.process
@@ -306,7 +312,7 @@ class ByTimestamp(BySource):
         self.changed.append(view)
         role: Literal["sender", "receiver"] = "sender" if view.seat(itself) is not None else "receiver"
         start = sorted(self.own_start if member == itself else self._point(member, view) for member in view.members)
-        event = View(view.id, before.id, view.members, tuple(start), ((process, reason),), view.members, role=role)
+        event = View(view.id, before.id, view.members, tuple(start), ((process, reason),), view.members, role=role, era=view.era)
         self._delivery.enter(step, event)
 
     def _point(self, member: ProcessId, view: AgreedView) -> StartPoint:
@@ -315,7 +321,7 @@ class ByTimestamp(BySource):
         assert seat is not None
         if stream is None or member in self._awaited:
             return StartPoint(member, seat.sequence, seat.number)
-        return stream.point
+        return StartPoint(member, stream.window.next - len(stream.assembly), stream.next_number)
 
     def _seat(self, stream: Stream, seat: Seat, timestamp: int) -> None:
         """A source that is followed is in the view from that time on."""

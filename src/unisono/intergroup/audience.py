@@ -107,10 +107,17 @@ class Audience:
             self.ordered -= listener.ordered
             self._marks ^= listener.mark
 
-    def clear(self) -> None:
-        """Nobody counts any more."""
-        for receiver in list(self._listeners):
+    def clear(self) -> dict[ProcessId, int]:
+        """Nobody counts any more; who did, under which activation."""
+        counted = {receiver: listener.attempt for receiver, listener in self._listeners.items()}
+        for receiver in counted:
             self.drop(receiver)
+        return counted
+
+    def is_confirmed(self, receiver: ProcessId) -> bool:
+        """Whether a receiver knows that it counts: it has reported."""
+        listener = self._listeners.get(receiver)
+        return listener is not None and listener.spoke is not None
 
     def note_ordered(self, receiver: ProcessId, ordered: bool) -> None:
         """A receiver may begin or cease to wait for timestamps while it is counted."""

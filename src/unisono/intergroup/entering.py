@@ -7,7 +7,7 @@ which therefore loses nothing, and to nobody otherwise.
 
 from __future__ import annotations
 
-from unisono.identity import ProcessId, StartPoint
+from unisono.identity import ProcessId, StartPoint, ViewId
 from unisono.intergroup.context import Context
 from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.presenting import BySource
@@ -29,7 +29,9 @@ class Entering:
         """Until then a source that is followed and not in the view yet is waited for."""
         self._floor: int | None = None
         self.message: NewView | None = None
+        """The view to be entered, as it was told."""
         self.view: AgreedView | None = None
+        """The same, with what changed in it since."""
 
     @property
     def _bridges(self) -> bool:
@@ -51,6 +53,7 @@ class Entering:
 
     def advance(self, step: Step) -> list[StartPoint] | None:
         """Take what is before the point; where everybody starts, once all members are there."""
+        self._follow_changes()
         view = self.view
         if view is None:
             return None
@@ -70,9 +73,22 @@ class Entering:
                 return None
         if any(stream.ending is not None for stream in members):  # what came before the point was its last
             return None
+        if self._before.said:  # somebody became a sender or a receiver before the point
+            return self.advance(step)
         start = [stream.start_after(self._floor, view.mark) for stream in members]
         found = [point for point in start if point is not None]
         return found if len(found) == len(start) else None
+
+    def _follow_changes(self) -> None:
+        """Members said before the point who sends; what was said before the view was told is in it already."""
+        said, self._before.said = sorted(self._before.said, key=lambda one: (one.timestamp, one.source)), []
+        view = self.view
+        if view is None:
+            return
+        for one in said:
+            if ViewId(one.timestamp, one.source, one.sequence) > view.id:
+                view = view.after(one) or view
+        self.view = view
 
     def _let_go(self, step: Step) -> None:
         """There is no point to be waited for now: everything goes on as before."""

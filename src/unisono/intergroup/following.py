@@ -64,6 +64,7 @@ class Following:
         "_crowded",
         "_delivery",
         "_departed",
+        "_entering",
         "_followed",
         "_presentation",
         "_repairing",
@@ -87,6 +88,8 @@ class Following:
         self.activations = Activations(context, attempts)
         self._departed: dict[ProcessId, Departure] = {}
         self._followed: dict[ProcessId, None] = {}
+        self._entering: dict[ProcessId, None] = {}
+        """Who has said that it is about to be a sender."""
         self.entering: Entering | None = None
         """The way into timestamp order, while it is not there yet."""
         self._presentation = self._present()
@@ -104,6 +107,10 @@ class Following:
 
     def follows(self, source: ProcessId) -> bool:
         return self._active(source) is not None
+
+    def is_entering(self, source: ProcessId) -> bool:
+        """Whether a source is not a sender yet, as it said last."""
+        return source in self._entering
 
     @property
     def active(self) -> bool:
@@ -163,14 +170,14 @@ class Following:
     def take_over(self, step: Step, start: list[StartPoint], reason: ViewReason) -> None:
         """Timestamp order begins, with each source at its start."""
         assert self.entering is not None
-        assert self.entering.message is not None
-        message, self.entering = self.entering.message, None
+        assert self.entering.view is not None
+        view, self.entering = self.entering.view, None
         self._presentation = ordered = ByTimestamp(self._context, self._sending, self._delivery, self.streams)
         for source, stream in sorted(self.streams.items()):
             stream.silent = self._is_silent(source)
             stream.in_view = False
             self.activations.ask(step, source, stream.address, stream.attempt)
-        ordered.enter(step, message, start, reason)
+        ordered.enter(step, view, start, reason)
         self._bury(step)
         self._catch_up(step, self.streams)
 
@@ -232,6 +239,7 @@ class Following:
             self._end(step, stream, reason)
         self.activations.forget(source)
         self._departed.pop(source, None)
+        self._entering.pop(source, None)
 
     def on_data(self, step: Step, packet: DataPacket, address: Address) -> None:
         last = packet.messages[-1]
@@ -260,6 +268,9 @@ class Following:
             step.mark("repair-unneeded")
 
     def on_keep_alive(self, step: Step, source: ProcessId, address: Address, message: KeepAlive) -> None:
+        self._entering.pop(source, None)
+        if message.entering and len(self._entering) < DEPARTED_LIMIT:
+            self._entering[source] = None
         departed = self._departed.get(source)
         if departed is not None and (
             message.leaving or not self._welcome_back(step, source, message.sequence, message.timestamp)
@@ -274,7 +285,6 @@ class Following:
         if stream is None:
             return
         stream.listeners = max(message.listeners, 1)
-        stream.entering = message.entering
         stream.last_mark = max(stream.last_mark, message.view)
         self.reporting.on_way_of_reporting(step, stream, message.reporting)
         self._repairing.release(source, message.stable)
@@ -379,6 +389,12 @@ class Following:
         """The view does not end yet."""
         if isinstance(self._presentation, ByTimestamp):
             self._presentation.go_on(step)
+            self._bury(step)
+
+    def go_on_with_own(self, step: Step) -> None:
+        """A last word of this process may be with everybody now."""
+        if isinstance(self._presentation, ByTimestamp):
+            self._presentation.go_on_with_own(step)
             self._bury(step)
 
     def drain(self, step: Step) -> None:

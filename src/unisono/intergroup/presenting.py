@@ -152,7 +152,7 @@ class BySource:
     def own_start(self) -> StartPoint:
         """Where this process starts in a view that it comes into now."""
         own = self._delivery.oldest_own
-        sequence = own.sequence if own else self._sending.last_sequence + 1
+        sequence = own.first if own else self._sending.last_sequence + 1 - self._sending.begun
         number = own.number if own else self._sending.last_number + 1
         return StartPoint(self._context.process, sequence, number)
 

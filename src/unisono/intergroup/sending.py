@@ -43,6 +43,7 @@ class Outgoing:
 class OwnMessage(Struct, frozen=True, gc=False):
     """A message of this process on its way to its own application."""
 
+    first: int
     sequence: int
     number: int
     timestamp: int
@@ -100,6 +101,11 @@ class Sending:
     @property
     def waiting(self) -> bool:
         return bool(self._queue)
+
+    @property
+    def begun(self) -> int:
+        """How many sequence numbers the message has taken that was sent in part."""
+        return self._queue[0].sent_fragments if self._queue else 0
 
     @property
     def between_messages(self) -> bool:
@@ -258,25 +264,26 @@ class Sending:
                 queue.popleft()
                 if head.change is not None:
                     number = self.last_number + 1
-                    own.append(OwnMessage(self.last_sequence, number, timestamp, b"", change=head.change))
+                    last = self.last_sequence
+                    own.append(OwnMessage(last, last, number, timestamp, b"", change=head.change))
                     if isinstance(head.change, SenderLeft):
                         self.paused = True
                         break
                 elif head.flags != LEAVE:
                     self.queued_bytes -= _waits(head)
-                    own.append(self._complete(step, head, timestamp))
+                    own.append(self._complete(step, head, timestamp, count))
                 if head.ticket is not None:
                     tickets.append(head.ticket)
         self.said = batch[-1].timestamp
         return batch
 
-    def _complete(self, step: Step, outgoing: Outgoing, timestamp: int) -> OwnMessage:
+    def _complete(self, step: Step, outgoing: Outgoing, timestamp: int, count: int) -> OwnMessage:
         """The last piece of a message takes its place in a datagram: now it is sent."""
         self.last_number += 1
         payload, name = outgoing.payload, outgoing.name
         if name:
             _, payload = take_name(payload)
-            self._named[name] = (self.last_sequence - self._fragments(outgoing) + 1, self.last_sequence)
+            self._named[name] = (self.last_sequence - count + 1, self.last_sequence)
         if step.tracing:
             step.record(
                 SendRow(
@@ -286,10 +293,11 @@ class Sending:
                     timestamp=timestamp,
                     size=len(payload),
                     body=body_hash(payload),
-                    agreed=None if self._context.agreed is None else str(self._context.agreed.id),
+                    agreed=None if self._context.agreed is None else str(self._context.agreed.era),
                 )
             )
-        return OwnMessage(self.last_sequence, self.last_number, timestamp, payload, name)
+        first = self.last_sequence - count + 1
+        return OwnMessage(first, self.last_sequence, self.last_number, timestamp, payload, name)
 
     def find_name(self, name: str) -> Range | None:
         """The sequences of the last message of that name, while it is kept for repair."""

@@ -5,6 +5,8 @@ A message is stable when every receiver that counts has reported it. Stability f
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from unisono.engine import Address
 from unisono.events import SendRefused
 from unisono.identity import ProcessId
@@ -34,8 +36,19 @@ from unisono.wire.messages import (
 
 FRESHNESS = 2 * SECOND
 """Who reported by itself so lately is not expected in the sum of others."""
+TERM_INTERVALS = 4
+"""For so many keep-alive intervals who became a sender keeps its messages for those who have not heard of it yet."""
 INFORM_EVERY = 5
 """Keep-alive intervals after which one is sent whatever else was."""
+
+
+class Term(NamedTuple):
+    """When this process became a sender: with which message it begins, and how long that is kept for latecomers."""
+
+    sequence: int
+    number: int
+    timestamp: int
+    until: int
 
 
 class Speaking:
@@ -49,6 +62,8 @@ class Speaking:
         "_early_at",
         "_gathered",
         "_receiving",
+        "_released",
+        "_term",
         "_reporting",
         "_wanted",
         "audience",
@@ -70,6 +85,9 @@ class Speaking:
         self._gathered = GatheredReports()
         self._reporting = DIRECTLY
         self.leaving = False
+        self._term: Term | None = None
+        self._released: dict[ProcessId, int] = {}
+        """Who had everything when this process fell silent, under which activation."""
         self._asked: dict[ProcessId, tuple[Address, ActivationRequest]] = {}
         """Who wants to be let in, while a message is on its way in parts."""
 
@@ -106,14 +124,27 @@ class Speaking:
         if self._context.settings.role == "sender" or self._context.turns:
             self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
 
+    @property
+    def _is_new(self) -> bool:
+        """Whether this process has sent nothing since it became a sender."""
+        return self._term is not None and self.sending.last_sequence < self._term.sequence
+
+    @property
+    def _has_said_last(self) -> bool:
+        """Whether this process has said its last word as a sender, and is one until all have that."""
+        return self.sending.paused and not self._context.turns
+
     def begin_term(self, step: Step) -> None:
-        """This process is a sender from here on."""
+        """This process is a sender from here on: who asks soon gets everything from here on."""
+        until = step.now + TERM_INTERVALS * self._context.settings.keep_alive
+        self._term = Term(*self.sending.boundary(), self._context.clock.last, until)
 
     def fall_silent(self, step: Step) -> None:
         """This process only receives from here on, and everybody has what it sent."""
         self._context.broadcast(step, [self.sending.keep_alive(step, 0, DIRECTLY, leaving=True)])
         self._context.deadlines.clear("keep-alive")
-        self.audience.clear()
+        self._term = None
+        self._released = self.audience.clear()
         self._release(step)
 
     def become_leaving(self, step: Step) -> None:
@@ -171,6 +202,8 @@ class Speaking:
             if entry.source != self._context.process:
                 continue
             match self.audience.standing(receiver, entry.attempt, entry.received + 1):
+                case Standing.UNKNOWN if self._released.get(receiver) == entry.attempt:
+                    pass  # it has all that this process sent when it was a sender
                 case Standing.UNKNOWN:
                     self._say_left_behind(step, receiver, address, entry.attempt)
                 case Standing.STALE:
@@ -186,6 +219,8 @@ class Speaking:
         first = message.ranges[0][0]
         if message.attempt:
             match self.audience.standing(receiver, message.attempt, first):
+                case Standing.UNKNOWN if self._released.get(receiver) == message.attempt:
+                    return False
                 case Standing.UNKNOWN:
                     step.mark("repair-too-late")
                     self._say_left_behind(step, receiver, address, message.attempt)
@@ -203,7 +238,8 @@ class Speaking:
     def keep_alive(self, step: Step) -> None:
         """Say that this process lives, how far it has sent and what is stable of it."""
         self._alive_at = step.now
-        alive = self.sending.keep_alive(step, len(self.audience), self._reporting, self.leaving)
+        leaving = self.leaving or self._has_said_last
+        alive = self.sending.keep_alive(step, len(self.audience), self._reporting, leaving)
         self._context.broadcast(step, [alive])
         self._context.deadlines.set("keep-alive", step.now + self._context.settings.keep_alive)
 
@@ -298,7 +334,7 @@ class Speaking:
         self.advance(step)
 
     def _why_ignore_request(self, listener: Listener | None, message: ActivationRequest) -> Reason | None:
-        if self.leaving:
+        if self.leaving or (self._has_said_last and listener is None):
             return Reason.NOT_MEMBER
         if self._context.settings.role == "receiver" and not self._context.turns:
             return Reason.ONLY_RECEIVES
@@ -313,6 +349,10 @@ class Speaking:
     def _admit(self, step: Step, receiver: ProcessId, address: Address, message: ActivationRequest) -> Listener:
         sequence, number = boundary = self.sending.boundary()
         timestamp = self._context.clock.last
+        term = self._term
+        if term is not None and (self._is_new or self.sending.window.first == term.sequence):
+            sequence, number = boundary = term.sequence, term.number
+            timestamp = term.timestamp
         sends, view = message.sender, message.view
         listener = Listener(address, message.attempt, message.ordered, sends, view, boundary, timestamp, step.now)
         self.audience.admit(receiver, listener)
@@ -332,6 +372,11 @@ class Speaking:
         if self.sending.window.first is None:
             return
         own = self._delivery.oldest_own
+        if self._term is not None:
+            if step.now >= self._term.until or not self.sending.has_room:
+                self._term = None
+            else:
+                stable = self._term.sequence - 1
         self.sending.release(step, min(stable, own.sequence - 1) if own else stable)
 
     def _leave_behind(self, step: Step, receiver: ProcessId, mark: str) -> None:

@@ -37,7 +37,6 @@ class Stream:
         "closed",
         "cut",
         "ending",
-        "entering",
         "farewell",
         "in_view",
         "last_mark",
@@ -85,8 +84,6 @@ class Stream:
         """The last sequence that belongs to the view that is ending."""
         self.last_mark = NO_VIEW
         """The latest agreed view that the source was heard in."""
-        self.entering = False
-        """The source is not a sender yet."""
         self.closed = False
         """The source has moved on from this process's view: nothing more of it belongs there."""
         self._spans: dict[ViewMark, tuple[int, int]] = {}

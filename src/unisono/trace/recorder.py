@@ -108,6 +108,7 @@ class Recorder:
             merged=[str(view) for view in event.merged],
             whole=event.whole,
             primary=event.primary,
+            era=None if event.era is None else str(event.era),
         )
 
     def _words(self, group: str, view: ViewId | None) -> str | None:

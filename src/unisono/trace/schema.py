@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from xxhash import xxh3_64_intdigest
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 class Row(Struct, kw_only=True, array_like=True):
@@ -40,7 +40,7 @@ class Row(Struct, kw_only=True, array_like=True):
 class SendRow(Row, kw_only=True, tag="send"):
     """SEND: an application message takes its number and leaves. `sequence` is that of its last fragment.
 
-    `agreed` is the agreed view that it was sent in, whatever views its sender's application sees.
+    `agreed` is the view that was agreed last when it was sent, whatever views its sender's application sees.
     """
 
     sequence: int
@@ -96,7 +96,8 @@ class ViewRow(Row, kw_only=True, tag="view"):
 
     Of an agreed view, `transitional` are the members that came from the same view as this process, and `merged` all
     views that its members came from; a receiver that came into the middle of it does not have it `whole`. `primary`
-    is null where no primary component is asked for.
+    is null where no primary component is asked for. `era` is the view that was agreed last, where this one followed it
+    because somebody became a sender or a receiver.
     """
 
     start_time: int
@@ -111,6 +112,7 @@ class ViewRow(Row, kw_only=True, tag="view"):
     merged: list[str] = []
     whole: bool = True
     primary: bool | None = None
+    era: str | None = None
 
 
 class MembershipRow(Row, kw_only=True, tag="membership"):

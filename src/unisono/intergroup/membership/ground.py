@@ -41,7 +41,7 @@ class StreamGround:
 
     def may_merge(self, stranger: ProcessId) -> bool:
         stream = self._following.streams.get(stranger)
-        if stream is None or not self.follows(stranger) or stream.entering or stream.last_mark == self._context.mark:
+        if stream is None or not self.follows(stranger) or self._following.is_entering(stranger) or stream.last_mark == self._context.mark:
             return False  # who is in the same era comes by the order of messages
         return stream.last_mark == NO_VIEW or self._speaking.audience.get(stranger) is not None
 
@@ -101,7 +101,8 @@ class StreamGround:
     def install(self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason) -> None:
         members = {seat.process for seat in message.seats}
         self._context.believes(step, message.view.start)
-        left = self._context.mark
+        before, left = self._context.agreed, self._context.mark
+        receiving = set() if before is None else {one.seat.process for one in before.gone}
         self._context.agreed = AgreedView.of(message)
         self._repairing.spared.clear()
         self.cuts.clear()
@@ -111,7 +112,7 @@ class StreamGround:
             step.record(MembershipRow(kind="AGREED", reason=str(message.view), sequence=len(members)))
         self._context.held_back = False
         for source, _ in () if origin is None else origin.cut:
-            if source not in members:
+            if source not in members and source not in receiving:
                 self._release(step, source, left)
         self._speaking.keep_alive(step)
 

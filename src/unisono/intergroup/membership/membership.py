@@ -39,6 +39,7 @@ class Membership:
         "_awaits_in",
         "_awaits_until",
         "_context",
+        "_era",
         "_following",
         "_ground",
         "_receiver",
@@ -67,6 +68,7 @@ class Membership:
         self.repair = MembershipRepair(context, ground, self.suspicion, attempt)
         self._receiver = ReceiverRepair(context, following)
         self.roles = Roles(context, sending, following, speaking)
+        self._era: ViewId | None = None
         self._unordered: list[Said] = []
         """What members said of who sends, while this process does not deliver in their order."""
         self._awaits_until: int | None = None
@@ -208,12 +210,17 @@ class Membership:
         self.roles.settle(step, self.repair.repairing, self.repair.attempt)
 
     def _follow_changes(self, step: Step) -> None:
-        """Who sends changed by the order of messages."""
+        """Who sends changed by the order of messages, or by a repair."""
+        era = None if self._context.agreed is None else self._context.agreed.era
+        if era != self._era:
+            self._era = era
+            self._unordered.clear()
+            self.roles.on_new_era(step)
         ordered = self._following.ordered
         if ordered is None:
             self._order_changes(step)
             return
-        ordered.go_on_with_own(step)
+        self._following.go_on_with_own(step)
         while ordered.changed:
             self._on_changed(step, ordered.changed.pop(0))
 

@@ -47,7 +47,6 @@ class Roles:
         "_speaking",
         "_sponsored",
         "_tries",
-        "_turned_in",
         "turn",
         "wish",
     )
@@ -59,8 +58,6 @@ class Roles:
         self._speaking = speaking
         self._asked_at = 0
         self._tries = 0
-        self._turned_in: ViewId | None = None
-        """The era in which this process said that it only receives."""
         self._sponsored: dict[ProcessId, tuple[ViewId, int]] = {}
         self.turn = Turn.NONE
         self.wish: Role | None = None
@@ -70,6 +67,9 @@ class Roles:
         role = self._context.settings.role
         ordered = self._following.ordered
         view = None if ordered is None else ordered.presented
+        if ordered is not None and ordered.stays:
+            ordered.stays = False
+            self.stay(step)
         if self.wish is None or ordered is None or view is None or ordered.halted or not ordered.stands or repairing:
             return
         if self.wish == "sender" and role == "receiver":
@@ -93,7 +93,7 @@ class Roles:
             return
         sponsors = [member for member in view.members if self._following.follows(member)]
         self._context.deadlines.set("role", step.now + interval)
-        if not sponsors or any(self._speaking.audience.get(member) is None for member in view.members):
+        if not sponsors or not all(map(self._speaking.audience.is_confirmed, view.members)):
             return
         sponsor = sponsors[self._tries % len(sponsors)]
         self._asked_at = step.now
@@ -103,10 +103,9 @@ class Roles:
         self._context.tell(step, self._following.streams[sponsor].address, AddRequest(sponsor, view.era, seat))
 
     def _turn_to_receiver(self, step: Step, view: AgreedView) -> None:
-        if self._turned_in == view.era or self._sending.waiting or len(view.seats) == 1:
+        if self.turn is Turn.TO_RECEIVER or self._sending.waiting or len(view.seats) == 1:
             return
         self.turn = Turn.TO_RECEIVER
-        self._turned_in = view.era
         step.record(MembershipRow(kind="PLEAVE"))
         self._sending.enqueue_change(SenderLeft())
         self._speaking.advance(step)
@@ -146,17 +145,20 @@ class Roles:
 
     def _turn_over(self, step: Step, role: Role, kind: str) -> None:
         self.turn = Turn.NONE
-        self._turned_in = None
         self._context.turns = False
         self._context.become(role)
         self._following.say_role(step)
         self._context.deadlines.clear("role")
         step.record(MembershipRow(kind=kind, role=role))
 
-    def on_new_era(self) -> None:
-        """A repair is over: who had said that it only receives, and is in the next view, sends again."""
+    def stay(self, step: Step) -> None:
+        """Who had said that it only receives is in the next view all the same, and sends again."""
         if self.turn is Turn.TO_RECEIVER:
             self.turn = Turn.NONE
-            self._turned_in = None
             self._sending.paused = False
+            self._speaking.begin_term(step)
+
+    def on_new_era(self, step: Step) -> None:
+        """A repair is over."""
+        self.stay(step)
         self._sponsored.clear()

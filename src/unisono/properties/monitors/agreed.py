@@ -19,6 +19,9 @@ assert all(
 FRESH = ("SELF_FAIL", "BOOTSTRAP")
 """The rows after which a process begins anew in its group."""
 
+BECAME_SENDER = "sends now"
+"""The reason for which a receiver of a view is in the next one."""
+
 RowKey = tuple[str, int, int]
 """Where a row stands: name, incarnation, position."""
 
@@ -57,3 +60,8 @@ class Restarts(Monitor):
     def on_fresh(self, row: MembershipRow) -> None:
         member = (row.group, row.process, row.incarnation)
         self.restarts[member] = self.restarts.get(member, 0) + 1
+
+
+def new_senders(row: ViewRow) -> list[Source]:
+    """Who came into a view as a receiver of the one before."""
+    return [(one.process, one.incarnation) for one in row.reasons if one.reason == BECAME_SENDER]

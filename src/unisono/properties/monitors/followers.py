@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from unisono.properties.monitors.agreed import NOT_AGREED, Restarts, ViewKey, members_of
+from unisono.properties.monitors.agreed import NOT_AGREED, Restarts, ViewKey, members_of, new_senders
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stretch
 from unisono.trace.schema import AnyRow, ViewRow
 
@@ -41,7 +41,8 @@ class TransitionalSet(Monitor):
         if not row.whole:
             return
         along = frozenset((one.process, one.incarnation) for one in row.transitional or ())
-        wrong = row.transitional is None or not along <= set(inside) & set([life] if before is None else before)
+        known = {life} if before is None else {*before, *new_senders(row)}
+        wrong = row.transitional is None or not along <= set(inside) & known
         if wrong:
             text = f"Those who came into {row.view} along with {row.process} are not told, or cannot all have."
             self.report(row.group, *life, row.position, None, text)

@@ -91,7 +91,7 @@ class Own(Monitor):
 
     def on_view(self, row: ViewRow) -> None:
         waiting = self._of(row).waiting.get(row.stretch, {})
-        if row.service not in NOT_AGREED:
+        if row.service not in NOT_AGREED and row.era is None:
             for number in [number for number, one in waiting.items() if one.agreed]:
                 self.too_late((row.group, row.process, row.incarnation), number, waiting.pop(number), row.view)
 

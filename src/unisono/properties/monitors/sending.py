@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from unisono.properties.monitors.agreed import NOT_AGREED
+from unisono.properties.monitors.agreed import NOT_AGREED, ViewKey
 from unisono.properties.monitors.monitor import Handler, Member, Monitor
 from unisono.properties.violation import message_name
-from unisono.trace.schema import DeliverRow, SendRow
+from unisono.trace.schema import DeliverRow, SendRow, ViewRow
 
 
 class Early(Struct, frozen=True):
@@ -28,9 +28,14 @@ class SendingView(Monitor):
 
     sends: dict[Member, dict[int, str | None]] = field(default_factory=dict)
     early: dict[Member, dict[int, list[Early]]] = field(default_factory=dict)
+    eras: dict[ViewKey, str] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
-        return {"SEND": self.on_send, "DELIVER": self.on_deliver}
+        return {"SEND": self.on_send, "DELIVER": self.on_deliver, "VIEW": self.on_view}
+
+    def on_view(self, row: ViewRow) -> None:
+        if row.era is not None:
+            self.eras[row.group, row.view] = row.era
 
     def on_send(self, row: SendRow) -> None:
         source = (row.group, row.process, row.incarnation)
@@ -47,7 +52,7 @@ class SendingView(Monitor):
         source = (row.group, row.source, row.source_incarnation)
         sent = self.sends.get(source)
         if sent is not None and row.number in sent:
-            if sent[row.number] == row.view:
+            if sent[row.number] == (self.eras.get((row.group, row.view), row.view) if self.eras else row.view):
                 return
             delivery = Early(row.process, row.incarnation, row.position, row.view)
             self._compare(source, row.number, sent[row.number], delivery)
@@ -56,8 +61,8 @@ class SendingView(Monitor):
             self.early.setdefault(source, {}).setdefault(row.number, []).append(delivery)
 
     def _compare(self, source: Member, number: int, agreed: str | None, delivery: Early) -> None:
-        if agreed != delivery.view:
-            group, name, incarnation = source
+        group, name, incarnation = source
+        if agreed != self.eras.get((group, delivery.view), delivery.view):
             message = message_name(name, incarnation, number)
             text = f"{message} was sent in {agreed} and delivered in {delivery.view}."
             self.report(group, delivery.process, delivery.incarnation, delivery.position, message, text)

@@ -97,7 +97,8 @@ class Termination(Settled):
 
     def on_view(self, row: ViewRow) -> None:
         attendant = self._of(row)
-        attendant.forget()
+        if row.era is None:
+            attendant.forget()
         if row.service not in NOT_AGREED and row.view is not None:
             starts = {(start.source, start.incarnation): start.number for start in row.start}
             attendant.views[row.view] = Entered(row.stretch, starts)
