@@ -58,6 +58,13 @@ class Activations:
         activation = self._pending.get(source)
         return None if activation is None or activation.resting or activation.attempt != attempt else activation
 
+    def hurry(self, source: ProcessId, by: int) -> None:
+        """Everything waits for a source: ask again soon."""
+        activation = self._pending.get(source)
+        if activation is not None and not activation.resting and activation.due > by:
+            activation.due = by
+            self._context.deadlines.advance("activation", by)
+
     def forget(self, source: ProcessId) -> None:
         self._pending.pop(source, None)
 

@@ -45,7 +45,7 @@ class Transition(Struct, frozen=True):
 class ByTimestamp(BySource):
     """Delivers the streams of the members of one agreed view after another."""
 
-    __slots__ = ("_awaited", "_met", "_order", "_pending", "_view", "changed", "halted", "stays", "unable")
+    __slots__ = ("_met", "_order", "_pending", "_view", "awaited", "changed", "halted", "stays", "unable")
 
     def __init__(self, context: Context, sending: Sending, delivery: Delivery, streams: dict[ProcessId, Stream]):
         super().__init__(context, sending, delivery, streams)
@@ -53,7 +53,7 @@ class ByTimestamp(BySource):
         self._pending: deque[Transition] = deque()
         self._view: AgreedView | None = None
         self._met: set[ProcessId] = set()
-        self._awaited: dict[ProcessId, Seat] = {}
+        self.awaited: dict[ProcessId, Seat] = {}
         """Who became a sender and is not followed yet: everything waits for it."""
         self.changed: list[AgreedView] = []
         """The views that came to stand by the order, for whoever agrees on views."""
@@ -71,8 +71,8 @@ class ByTimestamp(BySource):
 
     @property
     def stands(self) -> bool:
-        """Whether the application is in the last view that was agreed."""
-        return self._view is not None and not self._pending
+        """Whether the application is in the last view that was agreed, and all its members are followed."""
+        return self._view is not None and not self._pending and not self.awaited
 
     @property
     def presented(self) -> AgreedView | None:
@@ -124,7 +124,7 @@ class ByTimestamp(BySource):
 
     def add(self, step: Step, stream: Stream) -> None:
         """A source was activated; it brings nothing before it is in the view."""
-        seat = self._awaited.pop(stream.source, None)
+        seat = self.awaited.pop(stream.source, None)
         if seat is not None:
             assert self._view is not None
             self._seat(stream, seat, self._view.id.start)
@@ -225,7 +225,7 @@ class ByTimestamp(BySource):
     def _pump(self, step: Step) -> None:
         """Deliver what is next, again and again."""
         while (self._pending or not self.halted) and self._delivery.has_room and self.unable is None:
-            if self._awaited:
+            if self.awaited:
                 return
             first = self._order.first()
             if self._own_is_next(first):
@@ -301,7 +301,7 @@ class ByTimestamp(BySource):
                 pass
             elif stream is None or stream.ending is not None:
                 step.mark("sender-awaited")
-                self._awaited[seat.process] = seat
+                self.awaited[seat.process] = seat
             else:
                 self._seat(stream, seat, said.timestamp)
             self._met.add(seat.process)
@@ -319,7 +319,7 @@ class ByTimestamp(BySource):
         """Where a member goes on in a view."""
         stream, seat = self._streams.get(member), view.seat(member)
         assert seat is not None
-        if stream is None or member in self._awaited:
+        if stream is None or member in self.awaited:
             return StartPoint(member, seat.sequence, seat.number)
         return StartPoint(member, stream.window.next - len(stream.assembly), stream.next_number)
 
@@ -338,7 +338,7 @@ class ByTimestamp(BySource):
 
     def _unseat(self, process: ProcessId, last: int) -> None:
         """A source has said that it only receives."""
-        self._awaited.pop(process, None)
+        self.awaited.pop(process, None)
         stream = self._streams.get(process)
         if stream is not None and process != self._context.process:
             stream.in_view = False

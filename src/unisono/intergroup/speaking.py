@@ -36,7 +36,7 @@ from unisono.wire.messages import (
 
 FRESHNESS = 2 * SECOND
 """Who reported by itself so lately is not expected in the sum of others."""
-TERM_INTERVALS = 4
+TERM_INTERVALS = 3
 """For so many keep-alive intervals who became a sender keeps its messages for those who have not heard of it yet."""
 INFORM_EVERY = 5
 """Keep-alive intervals after which one is sent whatever else was."""
@@ -123,6 +123,11 @@ class Speaking:
         sending.note_blocked(step)
         if self._context.settings.role == "sender" or self._context.turns:
             self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
+
+    @property
+    def term_ends(self) -> int:
+        """Until then this process keeps all that it sent since it became a sender."""
+        return 0 if self._term is None else self._term.until
 
     @property
     def _is_new(self) -> bool:

@@ -221,6 +221,8 @@ class Membership:
             self._order_changes(step)
             return
         self._following.go_on_with_own(step)
+        for source in sorted(ordered.awaited):
+            self._following.activations.hurry(source, step.now + self._context.settings.keep_alive // 4)
         while ordered.changed:
             self._on_changed(step, ordered.changed.pop(0))
 

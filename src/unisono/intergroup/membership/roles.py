@@ -105,6 +105,9 @@ class Roles:
     def _turn_to_receiver(self, step: Step, view: AgreedView) -> None:
         if self.turn is Turn.TO_RECEIVER or self._sending.waiting or len(view.seats) == 1:
             return
+        if step.now < self._speaking.term_ends:  # who has not heard of this process yet is to get what it sent
+            self._context.deadlines.advance("role", self._speaking.term_ends)
+            return
         self.turn = Turn.TO_RECEIVER
         step.record(MembershipRow(kind="PLEAVE"))
         self._sending.enqueue_change(SenderLeft())
