@@ -342,8 +342,10 @@ class ByTimestamp(BySource):
         stream = self._streams.get(process)
         if stream is not None and process != self._context.process:
             stream.in_view = False
-            stream.farewell = last
             self._order.remove(process)
+            if any(transition.view.seat(process) is not None for transition in self._pending):
+                return  # it comes back with a view that is agreed already
+            stream.farewell = last
             stream.become_ending(ViewReason.ONLY_RECEIVES)
             self.over.append((stream, ViewReason.ONLY_RECEIVES))
 
@@ -397,6 +399,12 @@ class ByTimestamp(BySource):
                 stream.become_ending(reason)
                 self.over.append((stream, reason))
 
+    def _why_new(self, process: ProcessId, along: Collection[ProcessId]) -> ViewReason:
+        """Why somebody is in a view that was not in the last one."""
+        if process in along:  # it had said that it only receives, and could not go before the view ended
+            return ViewReason.SENDS
+        return ViewReason.MERGED if process in self._met else ViewReason.JOINED
+
     def _view_event(self, transition: Transition) -> View:
         """A view as the application gets it."""
         message, view = transition.message, transition.view
@@ -404,11 +412,8 @@ class ByTimestamp(BySource):
         known = set() if before is None else set(before.members)
         suspects = dict(message.suspects)
         names = {process.name for process in view.members}
-        reasons = [
-            (process, ViewReason.MERGED if process in self._met else ViewReason.JOINED)
-            for process in view.members
-            if process not in known
-        ]
+        along = () if transition.origin is None else transition.origin.entrants
+        reasons = [(process, self._why_new(process, along)) for process in view.members if process not in known]
         self._met = {process for process in self._met if process.name not in names} | set(view.members)
         for process in sorted(known - set(view.members)):
             if process.name in names or self._context.has_restarted(process):

@@ -119,7 +119,7 @@ class ReceiverChain(Restarts):
             self.installed.add((row.group, row.view))
             if follows:
                 self.taken.add((row.group, before, row.view))
-        elif row.role == "receiver":
+        elif row.role == "receiver" and row.era is None:  # others follow from the order of messages
             self.steps.append(Step(member, row.position, before, follows, row.view, members_of(row)))
 
     def conclude(self) -> None:

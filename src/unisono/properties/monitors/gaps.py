@@ -50,6 +50,12 @@ class Span(Struct):
         if self.highest is None or key > self.highest:
             self.highest = key
 
+    def grow(self, row: ViewRow) -> None:
+        """Somebody became a sender or a receiver: what was sent goes on being delivered."""
+        self.words.append(row.view)
+        for start in row.start:
+            self.starts.setdefault((start.source, start.incarnation), start.number)
+
     def goes_on(self, source: Source) -> bool:
         """Whether what is heard of a source goes on in this view."""
         return source in self.starts and (self.going is None or source in self.going)
@@ -120,11 +126,16 @@ class Gaps(Monitor):
         member = (row.group, row.process, row.incarnation)
         self.outside.discard(member)
         before = self.current.get(member)
+        if before is not None and row.era in before.words and before.stretch == row.stretch:
+            if member not in self.restarted:
+                before.grow(row)
+                return
         after = None
         if row.service not in _EXEMPT:
             starts = {(start.source, start.incarnation): start.number for start in row.start}
             going = set() if member in self.restarted else going_on(row)
-            after = Span(member, row.position, row.stretch, starts, [row.view], going)
+            words = [row.view] if row.era is None else [row.era, row.view]
+            after = Span(member, row.position, row.stretch, starts, words, going)
         self.restarted.discard(member)
         if before is not None:
             self.close(before, after if after is not None and after.stretch == before.stretch else None)
@@ -198,6 +209,7 @@ class ReliableCausal(Gaps):
                 spells[source] = Span(view.member, view.position, view.stretch, {source: start}, [])
 
     def close(self, view: Span, following: Span | None) -> None:
+        self.open(view)  # somebody may have become a sender since
         spells = self.spells[view.member]
         for source in view.starts:
             spell = spells[source]
