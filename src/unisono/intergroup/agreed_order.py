@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from unisono.events import View, ViewReason
 from unisono.identity import ProcessId, StartPoint
@@ -309,11 +310,22 @@ class ByTimestamp(BySource):
         else:
             process, reason = said.source, ViewReason.ONLY_RECEIVES
             self._unseat(process, said.sequence)
+        if not self._is_shown(view):  # those who come along deliver the rest in the view that they are in
+            self._view = replace(view, id=before.id)
+            return
         self.changed.append(view)
         role: Literal["sender", "receiver"] = "sender" if view.seat(itself) is not None else "receiver"
         start = sorted(self.own_start if member == itself else self._point(member, view) for member in view.members)
         event = View(view.id, before.id, view.members, tuple(start), ((process, reason),), view.members, role=role, era=view.era)
         self._delivery.enter(step, event)
+
+    def _is_shown(self, view: AgreedView) -> bool:
+        """Whether the application sees a view: when an end is agreed, only if one of those who come along has seen it.
+
+        Others who do not come along may have it with other messages before it.
+        """
+        origin = self._pending[0].origin if self._pending else None
+        return origin is None or view.id <= origin.last
 
     def _point(self, member: ProcessId, view: AgreedView) -> StartPoint:
         """Where a member goes on in a view."""

@@ -72,11 +72,13 @@ class RecoveryInfo(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
     It sends nothing from here to the next view. `number` is that of its next message; `held` says up to where the
     messages of its view are here, or known to be with a receiver. Nothing it sent or holds is later than `timestamp`.
+    `last` is the view that it is in, if somebody became a sender or a receiver since `view`.
     """
 
     code: ClassVar[int] = 31
     proposal: _Word
     view: ViewId
+    last: ViewId
     timestamp: _Number
     sent: _Number
     number: _First
@@ -103,9 +105,13 @@ class Seat(NamedTuple):
 
 
 class Origin(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A view from which members come: who of them, and where it ends."""
+    """A view from which members come: who of them, and where it ends.
+
+    `last` is the latest that followed it, at any of them, because somebody became a sender or a receiver.
+    """
 
     view: ViewId
+    last: ViewId
     entrants: _Processes
     cut: _Points
 

@@ -136,7 +136,7 @@ class MembershipRepair:
         self._record_cut(step, cut, f"{self.attempt:016x}")
         start = self._context.clock.tick(step.now, step.wall)
         seat = Seat(process, self.attempt, sent + 1, number)
-        origin = Origin(view, (process,), cut)
+        origin = Origin(view, self.view.id, (process,), cut)
         alone = self.primary.alone(process)
         self._recovery.proposal = None
         others = tuple((source, ()) for source, _ in held)
@@ -514,7 +514,7 @@ class MembershipRepair:
         timestamp = context.clock.tick(step.now, step.wall)
         primary, attempted = self.primary.last, self.primary.attempted
         self._recovery.infos[context.process] = RecoveryInfo(
-            self._recovery.proposal.number, self.view.era, timestamp, sent, number, held, primary, attempted, b""
+            self._recovery.proposal.number, self.view.era, self.view.id, timestamp, sent, number, held, primary, attempted, b""
         )
         self._say(step)
         self._check_infos(step)

@@ -121,4 +121,5 @@ def _origin(view: ViewId, infos: Mapping[ProcessId, RecoveryInfo]) -> Origin:
             cut[source] = max(cut.get(source, 0), sequence)
     for entrant in entrants:
         cut[entrant] = infos[entrant].sent
-    return Origin(view, tuple(entrants), tuple(UpTo(source, last) for source, last in sorted(cut.items())))
+    last = max(infos[entrant].last for entrant in entrants)
+    return Origin(view, last, tuple(entrants), tuple(UpTo(source, last) for source, last in sorted(cut.items())))

@@ -21,21 +21,29 @@ class Early(Struct, frozen=True):
     view: str | None
 
 
-class SendingView(Monitor):
+class Eras(Monitor):
+    """Which view was agreed last where another one stands."""
+
+    eras: dict[ViewKey, str] = field(default_factory=dict)
+
+    def on_view(self, row: ViewRow) -> None:
+        if row.era is not None:
+            self.eras[row.group, row.view] = row.era
+
+    def era(self, group: str, view: str | None) -> str | None:
+        return self.eras.get((group, view), view) if self.eras else view
+
+
+class SendingView(Eras):
     """D3. Keeps the view of each message for the whole run, and early deliveries until their send."""
 
     property_id: ClassVar[str] = "D3"
 
     sends: dict[Member, dict[int, str | None]] = field(default_factory=dict)
     early: dict[Member, dict[int, list[Early]]] = field(default_factory=dict)
-    eras: dict[ViewKey, str] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
         return {"SEND": self.on_send, "DELIVER": self.on_deliver, "VIEW": self.on_view}
-
-    def on_view(self, row: ViewRow) -> None:
-        if row.era is not None:
-            self.eras[row.group, row.view] = row.era
 
     def on_send(self, row: SendRow) -> None:
         source = (row.group, row.process, row.incarnation)
@@ -52,7 +60,7 @@ class SendingView(Monitor):
         source = (row.group, row.source, row.source_incarnation)
         sent = self.sends.get(source)
         if sent is not None and row.number in sent:
-            if sent[row.number] == (self.eras.get((row.group, row.view), row.view) if self.eras else row.view):
+            if sent[row.number] == self.era(row.group, row.view):
                 return
             delivery = Early(row.process, row.incarnation, row.position, row.view)
             self._compare(source, row.number, sent[row.number], delivery)
@@ -62,13 +70,13 @@ class SendingView(Monitor):
 
     def _compare(self, source: Member, number: int, agreed: str | None, delivery: Early) -> None:
         group, name, incarnation = source
-        if agreed != self.eras.get((group, delivery.view), delivery.view):
+        if agreed != self.era(group, delivery.view):
             message = message_name(name, incarnation, number)
             text = f"{message} was sent in {agreed} and delivered in {delivery.view}."
             self.report(group, delivery.process, delivery.incarnation, delivery.position, message, text)
 
 
-class SameView(Monitor):
+class SameView(Eras):
     """D4. Keeps one view of each message for the whole run, and which messages have more."""
 
     property_id: ClassVar[str] = "D4"
@@ -77,7 +85,7 @@ class SameView(Monitor):
     split: set[tuple[str, str, int, int]] = field(default_factory=set)
 
     def handlers(self) -> dict[str, Handler]:
-        return {"DELIVER": self.on_deliver}
+        return {"DELIVER": self.on_deliver, "VIEW": self.on_view}
 
     def on_deliver(self, row: DeliverRow) -> None:
         if row.service in NOT_AGREED:
@@ -86,7 +94,8 @@ class SameView(Monitor):
         views = self.views.get(source)
         if views is None:
             views = self.views[source] = {}
-        if views.setdefault(row.number, row.view) != row.view and (*source, row.number) not in self.split:
+        era = self.era(row.group, row.view)
+        if views.setdefault(row.number, era) != era and (*source, row.number) not in self.split:
             self.split.add((*source, row.number))
             message = message_name(row.source, row.source_incarnation, row.number)
             self.report(row.group, "", 0, 0, message, f"{message} was delivered in more than one view.")

@@ -205,6 +205,7 @@ class AgreedForwardSet(Passages):
     answers: dict[Member, dict[str | None, dict[Source, int]]] = field(default_factory=dict)
     proposal: dict[Member, str | None] = field(default_factory=dict)
     answered: dict[ViewKey, dict[Source, dict[Source, int]]] = field(default_factory=dict)
+    eras: dict[ViewKey, str] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
         handlers: dict[str, Handler] = {"SEND": self.on_send, "DELIVER": self.on_deliver, "CUT": self.on_cut}
@@ -228,6 +229,10 @@ class AgreedForwardSet(Passages):
         self.proposal[member] = row.peer
 
     def on_answered(self, row: ViewRow) -> None:
+        if row.era is not None:  # the view that was agreed last goes on
+            self.eras[row.group, row.view] = row.era
+            self.on_view(row)
+            return
         member = (row.group, row.process, row.incarnation)
         answers = self.answers.pop(member, {})
         if row.service not in NOT_AGREED and row.role == "sender":
@@ -247,9 +252,19 @@ class AgreedForwardSet(Passages):
         self.passages.clear()
 
     def _judge(self, one: Passage, before: str | None, source: Source, last: int) -> None:
-        sent = self.sequences.get((one.stretch[0], *source), {}).get(before, {})
-        runs = self.delivered.get(one.stretch, {}).get(before, {}).get(source, [])
-        missing = [number for number, at in sent.items() if at <= last and not intervals.holds(runs, number)]
+        group = one.stretch[0]
+        era = self.eras.get((group, before), before)
+        sent = self.sequences.get((group, *source), {}).get(era, {})
+        heard = [
+            delivered.get(source, [])
+            for view, delivered in self.delivered.get(one.stretch, {}).items()
+            if self.eras.get((group, view), view) == era
+        ]
+        missing = [
+            number
+            for number, at in sent.items()
+            if at <= last and not any(intervals.holds(runs, number) for runs in heard)
+        ]
         if missing:
             message = message_name(*source, min(missing))
             text = f"{message} was answered for, but {one.row[0]} left {before} without it."
