@@ -89,12 +89,14 @@ class _Hearing(Suspicion):
 class _Following:
     """Stands in for the streams where membership only asks whether one was lost."""
 
-    __slots__ = ("entering", "lost", "ordered")
+    __slots__ = ("entering", "lost", "ordered", "said", "streams")
 
     def __init__(self) -> None:
         self.entering = None
         self.lost: list[Any] = []
         self.ordered = None
+        self.said: list[Any] = []
+        self.streams: dict[ProcessId, Any] = {}
 
 
 class Member:
@@ -116,7 +118,7 @@ class Member:
         self._clock = LamportClock(settings.clock_drift_limit)
         self._context = Context("g", "", PROCESSES[index], settings, self._clock, CHANCE, SEAL, KEYS)  # type: ignore[arg-type]
         self._streams = Streams(self._context)
-        self._membership = Membership(self._context, self._streams, _Following(), self._streams, 0)  # type: ignore[arg-type]
+        self._membership = Membership(self._context, self._streams, _Following(), self._streams, self._streams, 0)  # type: ignore[arg-type]
         self._membership.suspicion = self._membership.repair._suspicion = _Hearing(settings.suspicion)
         self._place = Place("g", "RTO", 1, False)
         self._now = index  # so that no two views begin at the same instant

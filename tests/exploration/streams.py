@@ -84,7 +84,8 @@ class Streams:
 
     def keep_alive(self, step: Step) -> None:
         context = self._context
-        context.broadcast(step, [KeepAlive(self.last_sequence, context.clock.last, 0, 0, 0, False, None, context.mark)])
+        alive = KeepAlive(self.last_sequence, context.clock.last, 0, 0, 0, False, False, None, context.mark)
+        context.broadcast(step, [alive])
 
     # What membership repair asks
 

@@ -41,7 +41,7 @@ class Forger:
                 stable, listeners = int(options.get("stable", "0")), int(options.get("listeners", "1"))
                 reporting = int(options.get("reporting", "0"))
                 at, where = self._time(options), _whereabouts(options)
-                alive = KeepAlive(int(sequence), at, stable, listeners, reporting, False, where, NO_VIEW)
+                alive = KeepAlive(int(sequence), at, stable, listeners, reporting, False, False, where, NO_VIEW)
                 return _writer(sender).control([alive])
             case ["repair-request", target, spans]:
                 attempt, tries = int(options.get("attempt", "0")), int(options.get("tries", "0"))

@@ -168,7 +168,7 @@ def test_accusations_of_itself_and_of_nobody() -> None:
 def new_view(stage: Stage, proposal: int, view: ViewId, *members: ProcessId) -> NewView:
     seats = tuple(Seat(member, 1, 1, 1) for member in members)
     cut = tuple(UpTo(member, LAST) for member in members)
-    return NewView(proposal, view, view, seats, (Origin(stage.view, members, cut),), (), None, b"")
+    return NewView(proposal, view, view, seats, (Origin(stage.view, stage.view, members, cut),), (), None, b"")
 
 
 @pytest.mark.parametrize("ahead", [1, 3600 * SECOND, 365 * 86400 * SECOND], ids=["soon", "later", "next year"])
@@ -190,7 +190,7 @@ def test_recovery_information_far_ahead() -> None:
     record = PrimaryRecord(ViewId(LAST, b, LAST), (b,))
     far = tuple(UpTo(process, LAST) for process in (a, b, c, STRANGER))
     infos = [
-        RecoveryInfo(number, stage.view, time, LAST, LAST, far, record, (record,) * 16, b"")
+        RecoveryInfo(number, stage.view, stage.view, time, LAST, LAST, far, record, (record,) * 16, b"")
         for number in (0, 1, LAST)
         for time in (0, LAST)
     ]
@@ -212,7 +212,7 @@ def test_recovery_information_for_the_proposal_itself() -> None:
     for _ in range(40):
         proposal = stage.engine("a")._membership.repair._recovery.proposal
         if proposal is not None:
-            info = RecoveryInfo(proposal.number, stage.view, EPOCH, 0, 1, far, None, (), b"")
+            info = RecoveryInfo(proposal.number, stage.view, stage.view, EPOCH, 0, 1, far, None, (), b"")
             stage.forge(b, [info, Ready(proposal.number)])
         stage.run("run 20ms")
     assert a in stage.engine("a")._membership.repair.view.members  # type: ignore[union-attr]

@@ -122,7 +122,7 @@ def receiver_skips_views(patch: pytest.MonkeyPatch) -> None:
     def on_new_view(self: ReceiverRepair, step: Step, message: NewView) -> None:
         view = self._view
         if view is not None and all(origin.view != view.id for origin in message.origins):
-            message = replace(message, origins=(Origin(view.id, (), ()),))
+            message = replace(message, origins=(Origin(view.era, view.id, (), ()),))
         original(self, step, message)
 
     patch.setattr(ReceiverRepair, "_on_new_view", on_new_view)
@@ -213,8 +213,8 @@ def left_out_silently(patch: pytest.MonkeyPatch) -> None:
 def seat_too_late(patch: pytest.MonkeyPatch) -> None:
     original = Stream.enter
 
-    def enter(self: Stream, start: Any, timestamp: int) -> None:
-        original(self, start._replace(sequence=start.sequence + 1, number=start.number + 1), timestamp)
+    def enter(self: Stream, start: Any, timestamp: int, era: int) -> None:
+        original(self, start._replace(sequence=start.sequence + 1, number=start.number + 1), timestamp, era)
 
     patch.setattr(Stream, "enter", enter)
 

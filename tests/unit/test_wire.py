@@ -217,7 +217,7 @@ def fragment_body(sequence: int, index: int, count: int, payload: bytes) -> byte
             plain_datagram(1, data_body(timestamp=TIMESTAMP_LIMIT, count=2, rest=MESSAGE_HEAD.pack(0, 1, 0))),
             Refusal.TIMESTAMP,
         ),
-        (plain_datagram(1, data_body(flags=8)), Refusal.FLAGS),
+        (plain_datagram(1, data_body(flags=16)), Refusal.FLAGS),
         (plain_datagram(1, data_body(flags=3)), Refusal.FLAGS),
         (plain_datagram(1, fragment_body(9, 0, 1, b"x")), Refusal.FRAGMENT),
         (plain_datagram(1, fragment_body(9, 2, 2, b"x")), Refusal.FRAGMENT),
@@ -237,7 +237,7 @@ def test_each_fault_has_its_own_reason(datagram: bytes, reason: Refusal) -> None
     assert read_datagram(datagram, SEAL) is reason
 
 
-KEEP_ALIVE = (KeepAlive.code, msgspec.msgpack.encode(KeepAlive(4, 5, 0, 0, 0, False, None, NO_VIEW)))
+KEEP_ALIVE = (KeepAlive.code, msgspec.msgpack.encode(KeepAlive(4, 5, 0, 0, 0, False, False, None, NO_VIEW)))
 GOODBYE = (Deactivation.code, msgspec.msgpack.encode(Deactivation(A, 1)))
 
 
@@ -275,7 +275,7 @@ def test_a_control_message_that_is_not_understood_is_counted_and_its_neighbours_
 ) -> None:
     packet = read_datagram(control_datagram(KEEP_ALIVE, message, GOODBYE), SEAL)
     assert packet == ControlPacket(
-        A, GROUP, [KeepAlive(4, 5, 0, 0, 0, False, None, NO_VIEW), Deactivation(A, 1)], (reason,)
+        A, GROUP, [KeepAlive(4, 5, 0, 0, 0, False, False, None, NO_VIEW), Deactivation(A, 1)], (reason,)
     )
 
 

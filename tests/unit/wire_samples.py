@@ -28,6 +28,7 @@ from unisono.wire.control_messages import (
 )
 from unisono.wire.layout import HEADER, MAGIC, VERSION
 from unisono.wire.membership_messages import (
+    AddRequest,
     CutInfo,
     MembershipMessage,
     NewView,
@@ -127,19 +128,20 @@ def membership_messages(peers: st.SearchStrategy[ProcessId]) -> st.SearchStrateg
     records = st.builds(PrimaryRecord, views, sets)
     proposals = st.integers(0, (1 << 63) - 1)
     seats = st.lists(st.builds(Seat, peers, sequences, positive, positive), min_size=1, max_size=4).map(tuple)
-    origins = st.lists(st.builds(Origin, views, sets, points), max_size=3).map(tuple)
+    origins = st.lists(st.builds(Origin, views, views, sets, points), max_size=3).map(tuple)
     suspects = st.lists(st.tuples(peers, sets), max_size=3).map(tuple)
     primaries, attempts = st.none() | records, st.lists(records, max_size=3).map(tuple)
     return st.one_of(
         st.builds(Opinion, views, positive, sets, sets, sets, sets, points, st.booleans(), sequences),
         st.builds(
             RecoveryInfo,
-            *(proposals, views, sequences, sequences, positive, points, primaries, attempts, extensions),
+            *(proposals, views, views, sequences, sequences, positive, points, primaries, attempts, extensions),
         ),
         st.builds(Ready, proposals),
-        st.builds(NewView, proposals, views, seats, origins, suspects, st.none() | st.booleans(), extensions),
+        st.builds(NewView, proposals, views, views, seats, origins, suspects, st.none() | st.booleans(), extensions),
         st.builds(CutInfo, views, points),
         st.builds(ViewRequest, peers, st.none() | views),
+        st.builds(AddRequest, peers, views, st.builds(Seat, peers, sequences, positive, positive)),
     )
 
 
@@ -153,7 +155,7 @@ control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
     membership_messages(processes),
     st.builds(
         KeepAlive,
-        *(sequences, timestamps, sequences, sequences, st.integers(0, 2), st.booleans()),
+        *(sequences, timestamps, sequences, sequences, st.integers(0, 2), st.booleans(), st.booleans()),
         *(st.none() | whereabouts, view_marks),
     ),
     st.builds(ActivationRequest, processes, sequences, st.booleans(), st.booleans(), view_marks, extensions),
@@ -214,7 +216,7 @@ SAMPLE_BATCH = [
     DataMessage(9, 5, 1005, LEAVE, 0, 1, b""),
 ]
 SAMPLE_CONTROL: list[ControlMessage] = [
-    KeepAlive(9, 1000, 6, 3, 1, True, Whereabouts(11, 12, 13), MARK),
+    KeepAlive(9, 1000, 6, 3, 1, True, True, Whereabouts(11, 12, 13), MARK),
     ActivationRequest(B, 1, True, True, NO_VIEW, b"key"),
     ActivationGrant(B, 1, 10, 4, 900, 10_000_000_000, b""),
     Report((ReportEntry(A, 1, 9), ReportEntry(B, 2, 8))),
@@ -232,11 +234,12 @@ SAMPLE_CONTROL: list[ControlMessage] = [
     Contributed(B, 3, 0, 1, (Contribution(1 << 63, 0, (Entry(A, 9, 1, (1 << 64) - 1, "member:1"),)),)),
     Gathered(1, B, 4, (Summary(A, 9, 2, 5),)),
     Opinion(VIEW, 3, (A, B), (B,), (B,), (), (UpTo(B, 7),), False, 5),
-    RecoveryInfo(1 << 62, VIEW, 900, 9, 4, (UpTo(B, 7),), PrimaryRecord(VIEW, (A, B)), (), b"key"),
+    RecoveryInfo(1 << 62, VIEW, VIEW, 900, 9, 4, (UpTo(B, 7),), PrimaryRecord(VIEW, (A, B)), (), b"key"),
     Ready(1 << 62),
-    NewView(1 << 62, VIEW, VIEW, (Seat(A, 3, 10, 4),), (Origin(VIEW, (A,), (UpTo(B, 7),)),), ((B, (A,)),), True, b""),
+    NewView(1 << 62, VIEW, VIEW, (Seat(A, 3, 10, 4),), (Origin(VIEW, VIEW, (A,), (UpTo(B, 7),)),), ((B, (A,)),), True, b""),
     CutInfo(VIEW, (UpTo(B, 7),)),
     ViewRequest(B, None),
+    AddRequest(B, VIEW, Seat(A, 3, 10, 4)),
 ]
 SAMPLES: dict[str, bytes] = {
     "data": WRITER.data(SAMPLE_BATCH),
