@@ -206,6 +206,7 @@ class AgreedForwardSet(Passages):
     proposal: dict[Member, str | None] = field(default_factory=dict)
     answered: dict[ViewKey, dict[Source, dict[Source, int]]] = field(default_factory=dict)
     eras: dict[ViewKey, str] = field(default_factory=dict)
+    entered: dict[tuple[Stretch, str | None], dict[Source, int]] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
         handlers: dict[str, Handler] = {"SEND": self.on_send, "DELIVER": self.on_deliver, "CUT": self.on_cut}
@@ -229,6 +230,10 @@ class AgreedForwardSet(Passages):
         self.proposal[member] = row.peer
 
     def on_answered(self, row: ViewRow) -> None:
+        if not row.whole:  # only what comes after that can be asked of it
+            stretch = (row.group, row.process, row.incarnation, row.stretch)
+            starts = {(start.source, start.incarnation): start.number for start in row.start}
+            self.entered[stretch, row.view if row.era is None else row.era] = starts
         if row.era is not None:  # the view that was agreed last goes on
             self.eras[row.group, row.view] = row.era
             self.on_view(row)
@@ -255,6 +260,7 @@ class AgreedForwardSet(Passages):
         group = one.stretch[0]
         era = self.eras.get((group, before), before)
         sent = self.sequences.get((group, *source), {}).get(era, {})
+        first = self.entered.get((one.stretch, era), {}).get(source, 0)
         heard = [
             delivered.get(source, [])
             for view, delivered in self.delivered.get(one.stretch, {}).items()
@@ -263,7 +269,7 @@ class AgreedForwardSet(Passages):
         missing = [
             number
             for number, at in sent.items()
-            if at <= last and not any(intervals.holds(runs, number) for runs in heard)
+            if at <= last and number >= first and not any(intervals.holds(runs, number) for runs in heard)
         ]
         if missing:
             message = message_name(*source, min(missing))
