@@ -47,9 +47,22 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
         ),
     ] = "source"
     role: Annotated[
-        Role,
-        Meta(description="A `receiver` sends nothing, not even keep-alives, and nobody waits for it in any order."),
+        Literal["sender", "receiver", "auto"],
+        Meta(
+            description="A `sender` takes part in the agreement on views; a `receiver` sends nothing, not even "
+            "keep-alives, and nobody waits for it in any order; `auto` is a receiver that becomes a sender when it "
+            "sends, and a receiver again when it has been silent for `idle`."
+        ),
     ] = "sender"
+    idle: Annotated[
+        int,
+        Meta(
+            ge=MILLISECOND,
+            le=86_400 * SECOND,
+            description="How long a member with the role `auto` stays a sender after its last message.",
+            extra=_DURATION,
+        ),
+    ] = 10 * SECOND
     sources: Annotated[
         Literal["all"] | tuple[str, ...],
         Meta(description="Whose messages a `source` receiver wants: `all`, or a list of process names."),

@@ -48,6 +48,9 @@ class Activations:
     def __contains__(self, source: ProcessId) -> bool:
         return source in self._pending
 
+    def __len__(self) -> int:
+        return len(self._pending)
+
     def begin(self, step: Step, source: ProcessId, address: Address) -> None:
         self.attempts += 1
         self._pending[source] = Activation(address, self.attempts, step.now)
@@ -104,6 +107,6 @@ class Activations:
     def ask(self, step: Step, source: ProcessId, address: Address, attempt: int) -> None:
         """Ask to be counted, or say again how: whether this process waits for everybody's time."""
         settings, extension = self._context.settings, self._context.keys.contribution()
-        ordered, sender = settings.service == "timestamp", settings.role == "sender"
+        ordered, sender = settings.service == "timestamp", self._context.role == "sender"
         mark = self._context.mark
         self._context.tell(step, address, ActivationRequest(source, attempt, ordered, sender, mark, extension))

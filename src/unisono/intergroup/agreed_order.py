@@ -221,7 +221,7 @@ class ByTimestamp(BySource):
     @property
     def _receives(self) -> bool:
         """A mere receiver follows the senders from view to view, and waits when one has gone ahead."""
-        return self._context.settings.role == "receiver"
+        return self._context.role == "receiver"
 
     def _pump(self, step: Step) -> None:
         """Deliver what is next, again and again."""
@@ -445,6 +445,6 @@ class ByTimestamp(BySource):
             transitional=tuple(process for process in together if process in view.members),
             merged=tuple(origin.view for origin in message.origins),
             suspects=tuple(message.suspects),
-            role=self._context.settings.role,
+            role=self._context.role,
             primary=message.primary,
         )

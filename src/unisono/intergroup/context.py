@@ -32,6 +32,7 @@ class Context:
         "_measured",
         "_places",
         "agreed",
+        "auto",
         "awaits",
         "changing",
         "clock",
@@ -75,8 +76,12 @@ class Context:
         if settings.senders != "all" and process.name not in settings.senders:
             settings = replace(settings, role="receiver")  # it may not send
         self.settings = settings
-        self.may_send = settings.role == "sender"
-        """Whether this process is a sender, or may become one again."""
+        self.auto = settings.role == "auto"
+        """Whether it is a sender while it has something to send, and a receiver otherwise."""
+        self.may_send = settings.role != "receiver"
+        """Whether this process is a sender, or may become one."""
+        if self.auto:
+            self.become("receiver")
         self.speaks = False
         """Whether this process takes part in timestamp order as a sender: it has sent, or others have drawn it in."""
         self.turns = False
@@ -102,6 +107,11 @@ class Context:
     def become(self, role: Role) -> None:
         """This process is a sender now, or a mere receiver."""
         self.settings = replace(self.settings, role=role)
+
+    @property
+    def role(self) -> Role:
+        """What this process is now."""
+        return "sender" if self.settings.role == "sender" else "receiver"
 
     @property
     def mark(self) -> ViewMark:

@@ -108,6 +108,11 @@ class Following:
     def follows(self, source: ProcessId) -> bool:
         return self._active(source) is not None
 
+    @property
+    def hears_anybody(self) -> bool:
+        """Whether some source is followed, or asked to be."""
+        return bool(self.activations) or any(stream.ending is None for stream in self.streams.values())
+
     def is_entering(self, source: ProcessId) -> bool:
         """Whether a source is not a sender yet, as it said last."""
         return source in self._entering
@@ -133,7 +138,7 @@ class Following:
         settings = self._context.settings
         self._presentation = self._present()
         self.entering = None
-        if settings.service == "timestamp" and settings.role == "receiver":
+        if settings.service == "timestamp" and self._context.role == "receiver":
             self.look_for_entry(step)
         for source, stream in sorted(self.streams.items()):
             stream.silent = self._is_silent(source)
@@ -205,7 +210,8 @@ class Following:
 
     def _present(self) -> BySource | ByTimestamp:
         settings = self._context.settings
-        kind = ByTimestamp if settings.service == "timestamp" and settings.role == "sender" else BySource
+        sends = self._context.role == "sender"
+        kind = ByTimestamp if settings.service == "timestamp" and sends else BySource
         return kind(self._context, self._sending, self._delivery, self.streams)
 
     def leave(self, step: Step) -> None:
@@ -468,7 +474,7 @@ class Following:
         if (delivers or self._context.shares_view(stream.source)) and reason is not ViewReason.AGREED:
             if reason is not ViewReason.SILENT:
                 self.lost.append((stream.source, reason))
-            sends = self._context.settings.role == "sender"
+            sends = self._context.role == "sender"
             if delivers or (self.ordered is not None and sends):  # the view decides where its messages end
                 return
         stream.become_ending(reason)

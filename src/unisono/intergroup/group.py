@@ -177,12 +177,12 @@ class IntergroupEngine:
                 kind="JOIN",
                 reason=wanted if settings.rejoin else "once",
                 across=settings.across or None,
-                role=settings.role,
+                role=self._context.role,
             )
         )
         self._receiving.join(step)
         self._membership.join(step)
-        if settings.role == "sender":
+        if self._context.role == "sender":
             deadlines.set("keep-alive", step.now)
         deadlines.set("watch", step.now + settings.keep_alive)
         deadlines.set("gauge", step.now + settings.gauge_interval)
@@ -208,7 +208,6 @@ class IntergroupEngine:
         step.effect(LeaveAddress(self._context.multicast))
 
     def _on_send(self, step: Step, send: Send) -> None:
-        settings = self._context.settings
         refusal = self._why_refuse(send)
         if refusal is not None:
             step.deliver(SendRefused(send.ticket, refusal))
@@ -216,10 +215,7 @@ class IntergroupEngine:
         if not send.messages:
             step.deliver(SendAccepted(send.ticket))
             return
-        if settings.role == "receiver":
-            self._membership.roles.wish = "sender"
-        else:
-            self._context.speaks = True
+        self._membership.roles.on_send(step)
         self._sending.enqueue(send.messages, send.ticket, send.names)
         self._speaking.advance(step)
 
@@ -241,7 +237,7 @@ class IntergroupEngine:
             self._membership.on_change(step)
         elif isinstance(wish, ChangeRole):
             if self._context.may_send:
-                self._membership.roles.wish = wish.role
+                self._membership.roles.become(step, wish.role)
         else:
             self._receiving.recover(step, wish)
 
@@ -411,7 +407,7 @@ class IntergroupEngine:
                     self._context.forget(peer)
                 self._receiving.on_time(step)
                 self._repairing.expire(step.now)
-                if settings.role == "sender":
+                if self._context.role == "sender":
                     self._speaking.keep_informed(step)
                 self._speaking.lose_patience(step)
             elif name == "gauge":

@@ -92,7 +92,7 @@ class Sending:
         self.said = 0
         """The latest time that the others know this process has reached."""
         self.paced = False
-        self.paused = False
+        self.paused = context.role == "receiver"
         """Nothing is sent: this process is not a sender yet, or has said its last word as one."""
         self.pacing = Pacing(context.settings.window_bytes, context.settings.datagram_bytes)
         self.window = SendWindow(context.settings.window_bytes)

@@ -121,7 +121,7 @@ class Speaking:
             self._let_in(step)
             self._release(step)
         sending.note_blocked(step)
-        if self._context.settings.role == "sender" or self._context.turns:
+        if self._context.role == "sender" or self._context.turns:
             self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
 
     @property
@@ -159,7 +159,7 @@ class Speaking:
         if self.waits_for_view:  # no view will come any more
             for ticket in self.sending.drop_queue():
                 step.deliver(SendRefused(ticket, Reason.NOT_MEMBER))
-        if self._context.settings.role == "sender":
+        if self._context.role == "sender":
             self.sending.enqueue_farewell()
         self.advance(step)
 
@@ -341,7 +341,7 @@ class Speaking:
     def _why_ignore_request(self, listener: Listener | None, message: ActivationRequest) -> Reason | None:
         if self.leaving or (self._has_said_last and listener is None):
             return Reason.NOT_MEMBER
-        if self._context.settings.role == "receiver" and not self._context.turns:
+        if self._context.role == "receiver" and not self._context.turns:
             return Reason.ONLY_RECEIVES
         if not self._context.keys.accept(message.extension):
             return Reason.KEYS_REFUSED

@@ -7,7 +7,7 @@ others draw it in (003 6.4); a mere receiver in timestamp order follows.
 from __future__ import annotations
 
 from unisono.engine import Address
-from unisono.events import LeftBehind, ViewReason
+from unisono.events import DroppedOut, LeftBehind, ViewReason
 from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
@@ -77,7 +77,7 @@ class Membership:
 
     @property
     def _sends(self) -> bool:
-        return self._context.settings.role == "sender"
+        return self._context.role == "sender"
 
     @property
     def _follows_views(self) -> bool:
@@ -208,6 +208,8 @@ class Membership:
             if look is not None:
                 self._context.deadlines.set("suspicion", look)
         self.roles.settle(step, self.repair.repairing, self.repair.attempt)
+        if self.roles.is_stranded(step):
+            self._begin_as_sender(step)
 
     def _follow_changes(self, step: Step) -> None:
         """Who sends changed by the order of messages, or by a repair."""
@@ -240,6 +242,9 @@ class Membership:
         reached = min((stream.reached for stream in streams if stream is not None), default=self._context.clock.last)
         while self._unordered and self._unordered[0].timestamp <= reached:
             said = self._unordered.pop(0)
+            if said.source == self._context.process and said.sequence > self._context.stable:
+                self._unordered.insert(0, said)  # somebody may still lack it
+                break
             following = view.after(said) if said.timestamp > view.era.start else None
             if following is not None:
                 view = following
@@ -291,6 +296,18 @@ class Membership:
 
     def _begin_alone(self, step: Step) -> None:
         self.repair.begin(step, self._sending.last_sequence, self._sending.last_number + 1)
+
+    def _begin_as_sender(self, step: Step) -> None:
+        """Nobody makes this process a sender: it is one by itself, in a view of its own that merges with others."""
+        if self._following.ordered is not None:
+            step.deliver(DroppedOut("nobody who sends answers"))
+            self._following.drop_out(step)
+        self._receiver.pause()
+        self._context.become("sender")
+        self._following.begin(step, ViewReason.JOINED)
+        self._begin_alone(step)
+        self._await_others(step)
+        self.roles.become_sender(step)
 
     def _be_in_a_view(self, step: Step) -> None:
         """A sender under another service is drawn into the order of others: they want it, or wait for its view."""

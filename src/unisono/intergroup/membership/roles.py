@@ -24,6 +24,8 @@ from unisono.settings import Role
 from unisono.trace.schema import MembershipRow
 from unisono.wire.membership_messages import AddRequest, Seat, SenderAdded, SenderLeft
 
+DISCOVERY = 2
+"""For so many keep-alive intervals who wants to be a sender looks for others before it is one alone."""
 SPONSORED_LIMIT = 1024
 """Of so many processes it is remembered that they were sponsored."""
 
@@ -44,9 +46,11 @@ class Roles:
         "_context",
         "_following",
         "_sending",
+        "_sent_at",
         "_speaking",
         "_sponsored",
         "_tries",
+        "_wished_at",
         "turn",
         "wish",
     )
@@ -59,12 +63,44 @@ class Roles:
         self._asked_at = 0
         self._tries = 0
         self._sponsored: dict[ProcessId, tuple[ViewId, int]] = {}
+        self._sent_at = 0
+        self._wished_at = 0
         self.turn = Turn.NONE
         self.wish: Role | None = None
 
+    def on_send(self, step: Step) -> None:
+        """The application sends: this process has to be a sender."""
+        self._sent_at = step.now
+        if self._context.role == "sender" and self.wish is None:
+            self._context.speaks = True
+        else:
+            self.become(step, "sender")
+
+    def become(self, step: Step, role: Role) -> None:
+        """The application, or its activity, wants this process to be that."""
+        if self.wish != role:
+            self.wish = role
+            self._wished_at = step.now
+            self._context.deadlines.advance("role", step.now)
+
+    def is_stranded(self, step: Step) -> bool:
+        """Whether this process is to be a sender and nobody is there, or answers, who could make it one."""
+        if self.wish != "sender" or self._context.role == "sender" or self._context.settings.service != "timestamp":
+            return False
+        settings, waited = self._context.settings, step.now - self._wished_at
+        alone = self._following.ordered is None and not self._following.hears_anybody
+        limit = DISCOVERY * settings.keep_alive if alone else settings.patience
+        if waited < limit:
+            self._context.deadlines.advance("role", self._wished_at + limit)
+        return waited >= limit
+
     def settle(self, step: Step, repairing: bool, attempt: int) -> None:
         """After every fact: go on towards what is wished for."""
-        role = self._context.settings.role
+        self._look_for_idleness(step)
+        role = self._context.role
+        if self._context.settings.service != "timestamp":
+            self._settle_without_order(step, role)
+            return
         ordered = self._following.ordered
         view = None if ordered is None else ordered.presented
         if ordered is not None and ordered.stays:
@@ -78,6 +114,46 @@ class Roles:
             self._turn_to_receiver(step, view)
         elif self.turn is Turn.NONE:
             self.wish = None
+
+    def _look_for_idleness(self, step: Step) -> None:
+        context = self._context
+        if not context.auto or context.role == "receiver" or self.wish is not None or self._sending.waiting:
+            return
+        until = self._sent_at + context.settings.idle
+        if step.now >= until:
+            self.become(step, "receiver")
+        else:
+            context.deadlines.advance("role", until)
+
+    def _settle_without_order(self, step: Step, role: Role) -> None:
+        """Nobody need agree when the application has another service; who is in an agreed view leaves it by the order.
+
+        Whoever has drawn this process into a view does so again when it sends again.
+        """
+        if self.wish == role and self.turn is Turn.NONE:
+            self.wish = None
+        elif self.wish == "sender" and role == "receiver":
+            self._context.speaks = True
+            self.become_sender(step)
+        elif self.wish == "receiver" and role == "sender":
+            alone = self._context.agreed is None or len(self._context.agreed.seats) == 1
+            if self.turn is Turn.NONE:
+                self._say_last(step)
+            elif alone and self._sending.paused and self._context.stable >= self._sending.last_sequence:
+                self._context.agreed = None
+                self.become_receiver(step)
+
+    def _say_last(self, step: Step) -> None:
+        """Say that this process only receives, when all is sent and who came late has had time to ask for it."""
+        if self._sending.waiting:
+            return
+        if step.now < self._speaking.term_ends:
+            self._context.deadlines.advance("role", self._speaking.term_ends)
+            return
+        self.turn = Turn.TO_RECEIVER
+        step.record(MembershipRow(kind="PLEAVE"))
+        self._sending.enqueue_change(SenderLeft())
+        self._speaking.advance(step)
 
     def _turn_to_sender(self, step: Step, view: AgreedView, attempt: int) -> None:
         if self.turn is not Turn.TO_SENDER:
@@ -103,15 +179,8 @@ class Roles:
         self._context.tell(step, self._following.streams[sponsor].address, AddRequest(sponsor, view.era, seat))
 
     def _turn_to_receiver(self, step: Step, view: AgreedView) -> None:
-        if self.turn is Turn.TO_RECEIVER or self._sending.waiting or len(view.seats) == 1:
-            return
-        if step.now < self._speaking.term_ends:  # who has not heard of this process yet is to get what it sent
-            self._context.deadlines.advance("role", self._speaking.term_ends)
-            return
-        self.turn = Turn.TO_RECEIVER
-        step.record(MembershipRow(kind="PLEAVE"))
-        self._sending.enqueue_change(SenderLeft())
-        self._speaking.advance(step)
+        if self.turn is not Turn.TO_RECEIVER and len(view.seats) > 1:
+            self._say_last(step)
 
     def on_add_request(self, step: Step, source: ProcessId, message: AddRequest) -> None:
         """Somebody asks for a sponsor: say so for it, once."""
@@ -128,13 +197,13 @@ class Roles:
         self._sponsored[source] = wanted
         while len(self._sponsored) > SPONSORED_LIMIT:
             del self._sponsored[next(iter(self._sponsored))]
-        step.record(MembershipRow(kind="SPONSOR", peer=source.name, peer_incarnation=source.incarnation))
+        step.record(MembershipRow(kind="PADD", peer=source.name, peer_incarnation=source.incarnation))
         self._sending.enqueue_change(SenderAdded(message.seat))
         self._speaking.advance(step)
 
     def become_sender(self, step: Step) -> None:
         """All who have come this far in the order know this process as a sender."""
-        self._turn_over(step, "sender", "PADD")
+        self._turn_over(step, "sender")
         self._sending.paused = False
         self._speaking.begin_term(step)
         self._speaking.keep_alive(step)
@@ -142,17 +211,18 @@ class Roles:
 
     def become_receiver(self, step: Step) -> None:
         """Everybody has the last word of this process."""
-        self._turn_over(step, "receiver", "PLEFT")
+        self._turn_over(step, "receiver")
         self._context.speaks = False
         self._speaking.fall_silent(step)
 
-    def _turn_over(self, step: Step, role: Role, kind: str) -> None:
+    def _turn_over(self, step: Step, role: Role) -> None:
         self.turn = Turn.NONE
         self._context.turns = False
         self._context.become(role)
         self._following.say_role(step)
         self._context.deadlines.clear("role")
-        step.record(MembershipRow(kind=kind, role=role))
+        self._sent_at = step.now
+        step.record(MembershipRow(kind="ROLE", role=role))
 
     def stay(self, step: Step) -> None:
         """Who had said that it only receives is in the next view all the same, and sends again."""

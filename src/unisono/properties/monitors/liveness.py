@@ -70,6 +70,7 @@ class MulticastLiveness(Monitor):
     ends: dict[Source, End] = field(default_factory=dict)
     away: dict[str, int] = field(default_factory=dict)
     healed: bool = False
+    receiving: set[Member] = field(default_factory=set)
 
     def handlers(self) -> dict[str, Handler]:
         return {
@@ -78,6 +79,7 @@ class MulticastLiveness(Monitor):
             "VIEW": self.on_view,
             "JOIN": self.on_join,
             "LEAVE": self.on_leave,
+            "ROLE": self.on_role,
             **dict.fromkeys(FRESH, self.on_fresh),
             "GAUGE": self.on_gauge,
             "END": self.on_end,
@@ -125,6 +127,8 @@ class MulticastLiveness(Monitor):
             source = (start.source, start.incarnation)
             lasts = going is None or source in going
             member.spells[source] = before.get(source, start.number) if lasts else start.number
+        if row.era is not None:  # who only receives now has sent all the same
+            member.spells = {**before, **member.spells}
 
     def on_join(self, row: MembershipRow) -> None:
         member = self._serve(row.group, row.process, row.incarnation, row.service)
@@ -140,6 +144,13 @@ class MulticastLiveness(Monitor):
 
     def on_leave(self, row: MembershipRow) -> None:
         self._serve(row.group, row.process, row.incarnation, None).left = True
+
+    def on_role(self, row: MembershipRow) -> None:
+        member = (row.group, row.process, row.incarnation)
+        if row.role == "receiver":
+            self.receiving.add(member)
+        else:
+            self.receiving.discard(member)
 
     def on_end(self, row: MembershipRow) -> None:
         clock = row.host if row.truth is None else None
@@ -176,6 +187,8 @@ class MulticastLiveness(Monitor):
                 self._check_delivered(key, member, end, source)
             if self.healed and self._reachable(name) and member.joined is not None:
                 for source in living:
+                    if (group, *source) in self.receiving:
+                        continue
                     if source not in member.spells and self._must_know(member, end, (group, *source)):
                         text = f"{process_name(*source)} lives and sends, but is not in the last view."
                         self.report(group, name, incarnation, end.position, None, text)

@@ -39,6 +39,7 @@ class MembershipPrecision(Settled):
         return {
             "JOIN": self.on_join,
             "LEAVE": self.on_leave,
+            "ROLE": self.on_role,
             "VIEW": self.on_view,
             "SEND": self.on_send,
             "DELIVER": self.on_deliver,
@@ -63,6 +64,12 @@ class MembershipPrecision(Settled):
 
     def on_leave(self, row: MembershipRow) -> None:
         self._seat(row).left = time_of(row)
+
+    def on_role(self, row: MembershipRow) -> None:
+        seat = self._seat(row)
+        seat.role = row.role
+        if row.role == "receiver":
+            seat.sent = None
 
     def on_view(self, row: ViewRow) -> None:
         seat = self._seat(row)
