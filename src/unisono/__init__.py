@@ -33,7 +33,7 @@ from unisono.group import Group, GroupEvent, join
 from unisono.identity import MessageId, ProcessId, StartPoint, ViewId
 from unisono.reconciliation import Reconciliation
 from unisono.runtime.process import Process
-from unisono.settings import Service, Settings
+from unisono.settings import Role, Service, Settings
 
 try:
     __version__ = version("unisono")
@@ -58,6 +58,7 @@ __all__ = [
     "Process",
     "ProcessId",
     "Reconciliation",
+    "Role",
     "ScenarioError",
     "SendAccepted",
     "SendRefused",

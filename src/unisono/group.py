@@ -14,12 +14,12 @@ import asyncio
 import os
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from msgspec.structs import replace
 
 from unisono.control_settings import ControlSettings
-from unisono.engine import ChangeService, EventsTaken, Recover
+from unisono.engine import ChangeRole, ChangeService, EventsTaken, Recover
 from unisono.errors import GroupError, NetworkError, NotMember, SettingError
 from unisono.events import (
     DroppedOut,
@@ -40,7 +40,7 @@ from unisono.runtime.inbox import Inbox
 from unisono.runtime.outbox import Outbox
 from unisono.runtime.process import Process, realm_name
 from unisono.runtime.transports import TransportName
-from unisono.settings import Service, Settings, read_settings
+from unisono.settings import Role, Service, Settings, read_settings
 
 PROTOCOLS = ("intergroup",)
 """The protocol families that are offered; more will come."""
@@ -126,6 +126,22 @@ class Group:
         self.settings = settings
         self._view = None
         self.process.give(ChangeService(self.name, settings.service, settings.sources))
+        if outbox.error is not None:  # the process failed over it
+            raise outbox.error
+
+    def become(self, role: Role) -> None:
+        """Be a `sender` of the group from now on, or a `receiver` that nobody waits for; soon after this returns.
+
+        What was sent before still reaches everybody, and nothing is missed meanwhile: the change takes place between
+        two messages, where a View says so. A receiver that sends becomes a sender by itself; the last sender of a view
+        stays one. Who joined with role="receiver" stays that.
+        """
+        outbox = self._open_outbox()
+        if role not in get_args(Role):
+            raise SettingError("role", f"expected one of {', '.join(get_args(Role))}, got {role!r}")
+        if self.settings.role == "receiver" and role == "sender":
+            raise GroupError('this process joined with role="receiver" to send nothing; join with role="auto" instead')
+        self.process.give(ChangeRole(self.name, role))
         if outbox.error is not None:  # the process failed over it
             raise outbox.error
 

@@ -19,7 +19,7 @@ from unisono.group import Group, GroupEvent
 from unisono.group import join as join_group
 from unisono.identity import ProcessId
 from unisono.runtime.loops import new_loop
-from unisono.settings import Service, Settings
+from unisono.settings import Role, Service, Settings
 
 __all__ = ["SyncGroup", "join"]
 
@@ -69,6 +69,14 @@ class SyncGroup:
     def change(self, service: Service, sources: Literal["all"] | Iterable[str] = "all") -> None:
         """Receive by another service, and stay in the group."""
         self._call(self._group.change(service, sources))
+
+    def become(self, role: Role) -> None:
+        """Be a sender of the group from now on, or a receiver that nobody waits for."""
+
+        async def turn() -> None:
+            self._group.become(role)
+
+        self._call(turn())
 
     def recover(self, source: ProcessId, first: int | None = None, last: int | None = None, *, name: str = "") -> None:
         """Ask for messages that a framed receiver lacks, by sequences or by name."""

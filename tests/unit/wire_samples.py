@@ -236,7 +236,9 @@ SAMPLE_CONTROL: list[ControlMessage] = [
     Opinion(VIEW, 3, (A, B), (B,), (B,), (), (UpTo(B, 7),), False, 5),
     RecoveryInfo(1 << 62, VIEW, VIEW, 900, 9, 4, (UpTo(B, 7),), PrimaryRecord(VIEW, (A, B)), (), b"key"),
     Ready(1 << 62),
-    NewView(1 << 62, VIEW, VIEW, (Seat(A, 3, 10, 4),), (Origin(VIEW, VIEW, (A,), (UpTo(B, 7),)),), ((B, (A,)),), True, b""),
+    NewView(
+        1 << 62, VIEW, VIEW, (Seat(A, 3, 10, 4),), (Origin(VIEW, VIEW, (A,), (UpTo(B, 7),)),), ((B, (A,)),), True, b""
+    ),
     CutInfo(VIEW, (UpTo(B, 7),)),
     ViewRequest(B, None),
     AddRequest(B, VIEW, Seat(A, 3, 10, 4)),

@@ -316,7 +316,9 @@ class ByTimestamp(BySource):
         self.changed.append(view)
         role: Literal["sender", "receiver"] = "sender" if view.seat(itself) is not None else "receiver"
         start = sorted(self.own_start if member == itself else self._point(member, view) for member in view.members)
-        event = View(view.id, before.id, view.members, tuple(start), ((process, reason),), view.members, role=role, era=view.era)
+        event = View(
+            view.id, before.id, view.members, tuple(start), ((process, reason),), view.members, role=role, era=view.era
+        )
         self._delivery.enter(step, event)
 
     def _is_shown(self, view: AgreedView) -> bool:

@@ -41,7 +41,12 @@ class StreamGround:
 
     def may_merge(self, stranger: ProcessId) -> bool:
         stream = self._following.streams.get(stranger)
-        if stream is None or not self.follows(stranger) or self._following.is_entering(stranger) or stream.last_mark == self._context.mark:
+        if (
+            stream is None
+            or not self.follows(stranger)
+            or self._following.is_entering(stranger)
+            or stream.last_mark == self._context.mark
+        ):
             return False  # who is in the same era comes by the order of messages
         return stream.last_mark == NO_VIEW or self._speaking.audience.get(stranger) is not None
 

@@ -514,7 +514,16 @@ class MembershipRepair:
         timestamp = context.clock.tick(step.now, step.wall)
         primary, attempted = self.primary.last, self.primary.attempted
         self._recovery.infos[context.process] = RecoveryInfo(
-            self._recovery.proposal.number, self.view.era, self.view.id, timestamp, sent, number, held, primary, attempted, b""
+            self._recovery.proposal.number,
+            self.view.era,
+            self.view.id,
+            timestamp,
+            sent,
+            number,
+            held,
+            primary,
+            attempted,
+            b"",
         )
         self._say(step)
         self._check_infos(step)
