@@ -126,10 +126,10 @@ class Gaps(Monitor):
         member = (row.group, row.process, row.incarnation)
         self.outside.discard(member)
         before = self.current.get(member)
-        if before is not None and row.era in before.words and before.stretch == row.stretch:
-            if member not in self.restarted:
-                before.grow(row)
-                return
+        anew = before is None or row.era not in before.words or before.stretch != row.stretch
+        if before is not None and not anew and member not in self.restarted:
+            before.grow(row)
+            return
         after = None
         if row.service not in _EXEMPT:
             starts = {(start.source, start.incarnation): start.number for start in row.start}
