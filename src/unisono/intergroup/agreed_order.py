@@ -317,7 +317,15 @@ class ByTimestamp(BySource):
         role: Literal["sender", "receiver"] = "sender" if view.seat(itself) is not None else "receiver"
         start = sorted(self.own_start if member == itself else self._point(member, view) for member in view.members)
         event = View(
-            view.id, before.id, view.members, tuple(start), ((process, reason),), view.members, role=role, era=view.era
+            view.id,
+            before.id,
+            view.members,
+            tuple(start),
+            ((process, reason),),
+            transitional=view.members,
+            role=role,
+            primary=view.message.primary,
+            era=view.era,
         )
         self._delivery.enter(step, event)
 
