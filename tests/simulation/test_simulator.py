@@ -331,6 +331,25 @@ def test_members_join_and_leave_when_the_plan_says() -> None:
     assert world.monitors.violations == []
 
 
+def test_who_is_to_return_before_it_has_left_returns_when_it_has() -> None:
+    """Cut off, p0 cannot leave before the others have what it sent; it is called back meanwhile, and is heard again."""
+    faults = (
+        Fault(kind="isolate", at=SECOND, members=(0,), lasts=SECOND),
+        Fault(kind="leave", at=1200 * MILLISECOND, members=(0,)),
+        Fault(kind="join", at=1500 * MILLISECOND, members=(0,)),
+    )
+    world = run_world(scenario(faults=faults))
+    stays = [(row.kind, row.truth) for row in world.rows if row.process == "p0" and row.kind in ("JOIN", "LEAVE")]
+    assert [kind for kind, _ in stays] == ["JOIN", "LEAVE", "JOIN"]
+    left = stays[1][1] or 0
+    assert left >= 2 * SECOND
+    later = [row for row in world.rows if (row.truth or 0) > left]
+    sent = {row.number for row in later if isinstance(row, SendRow) and row.process == "p0"}
+    came = {row.number for row in later if isinstance(row, DeliverRow) and (row.source, row.process) == ("p0", "p1")}
+    assert sent & came
+    assert world.monitors.violations == []
+
+
 def test_a_fault_can_wait_for_a_row() -> None:
     fault = Fault(kind="crash", when=When(kind="SEND", member=1, count=7), members=(1,))
     world = run_world(scenario(faults=(fault,)))
