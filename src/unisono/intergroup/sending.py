@@ -51,6 +51,7 @@ class Sending:
     """The outgoing stream of one process in one group."""
 
     __slots__ = (
+        "_before",
         "_context",
         "_named",
         "_queue",
@@ -65,6 +66,7 @@ class Sending:
         "queue_high_water",
         "queued_bytes",
         "said",
+        "sent_bytes",
         "stable",
         "window",
     )
@@ -78,7 +80,9 @@ class Sending:
         self.queued_bytes = 0
         self.queue_high_water = 0
         self.last_sequence = last_sequence
-        self.last_number = last_number
+        self.last_number = self._before = last_number
+        self.sent_bytes = 0
+        """Of all messages since the join."""
         self.last_sent_at = 0
         self.stable = 0
         """Everybody who counts has what was sent up to here, and it is kept no longer."""
@@ -92,6 +96,11 @@ class Sending:
     @property
     def waiting(self) -> bool:
         return bool(self._queue)
+
+    @property
+    def sent(self) -> int:
+        """How many messages were sent since the join."""
+        return self.last_number - self._before
 
     @property
     def between_messages(self) -> bool:
@@ -243,6 +252,7 @@ class Sending:
         if name:
             _, payload = take_name(payload)
             self._named[name] = (self.last_sequence - self._fragments(outgoing) + 1, self.last_sequence)
+        self.sent_bytes += len(payload)
         if step.tracing:
             step.record(
                 SendRow(
