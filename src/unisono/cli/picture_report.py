@@ -123,11 +123,14 @@ def _seen(line: Line, numbers: dict[ViewId, int]) -> str:
 def _buffer_table(picture: Picture) -> Table:
     table = Table(box=box.SIMPLE)
     table.add_column("member")
+    table.add_column("incarnation")
+    table.add_column("here for", justify="right")
     for _, title in _BUFFERS:
         table.add_column(title, justify="right")
     for line in picture.lines:
         levels = [(field, getattr(line.answer.levels, field)) for field, _ in _BUFFERS]
-        cells = [line.process.name, *(_level(level, events=field == "untaken") for field, level in levels)]
+        who = line.process.name, f"{line.process.incarnation:x}", _span(line.answer.age)
+        cells = [*who, *(_level(level, events=field == "untaken") for field, level in levels)]
         table.add_row(*map(Text, cells))
     return table
 
