@@ -94,8 +94,8 @@ class Delivery:
             name, data = take_name(data)
         self.message(step, source, last.sequence, last.number, last.timestamp, data, name)
 
-    def messages(self, step: Step, source: ProcessId, run: Sequence[DataMessage]) -> None:
-        """Hand over a run of whole messages for which there is room."""
+    def messages(self, step: Step, source: ProcessId, run: Sequence[DataMessage], size: int) -> None:
+        """Hand over a run of whole messages, of `size` bytes together, for which there is room."""
         view = self.view.id if self.view else None
         index = self._index
         step.deliver_all(
@@ -105,7 +105,7 @@ class Delivery:
             ]
         )
         self._index = index + len(run)
-        self.delivered_bytes += sum([len(message.payload) for message in run])
+        self.delivered_bytes += size
         self.untaken += len(run)
         self.untaken_high_water = max(self.untaken_high_water, self.untaken)
 

@@ -53,6 +53,7 @@ class Sending:
     __slots__ = (
         "_before",
         "_context",
+        "_enqueued_bytes",
         "_named",
         "_queue",
         "_settings",
@@ -66,7 +67,6 @@ class Sending:
         "queue_high_water",
         "queued_bytes",
         "said",
-        "sent_bytes",
         "stable",
         "window",
     )
@@ -81,8 +81,7 @@ class Sending:
         self.queue_high_water = 0
         self.last_sequence = last_sequence
         self.last_number = self._before = last_number
-        self.sent_bytes = 0
-        """Of all messages since the join."""
+        self._enqueued_bytes = 0
         self.last_sent_at = 0
         self.stable = 0
         """Everybody who counts has what was sent up to here, and it is kept no longer."""
@@ -101,6 +100,11 @@ class Sending:
     def sent(self) -> int:
         """How many messages were sent since the join."""
         return self.last_number - self._before
+
+    @property
+    def sent_bytes(self) -> int:
+        """Of all messages sent since the join, with their names: what was to be sent and waits no more."""
+        return self._enqueued_bytes - self.queued_bytes - self.sent * MESSAGE_OVERHEAD_BYTES
 
     @property
     def between_messages(self) -> bool:
@@ -134,13 +138,16 @@ class Sending:
         else:
             self._queue.extend(map(Outgoing, messages))
         self._queue[-1].ticket = ticket
-        self.queued_bytes += sum(map(_waits, islice(reversed(self._queue), len(messages))))
+        waits = sum(map(_waits, islice(reversed(self._queue), len(messages))))
+        self.queued_bytes += waits
+        self._enqueued_bytes += waits
         self.queue_high_water = max(self.queue_high_water, self.queued_bytes)
 
     def drop_queue(self) -> list[int]:
         """Give up what waits; the tickets of the sends that were not accepted."""
         tickets = [outgoing.ticket for outgoing in self._queue if outgoing.ticket is not None]
         self._queue.clear()
+        self._enqueued_bytes -= self.queued_bytes
         self.queued_bytes = 0
         return tickets
 
@@ -252,7 +259,6 @@ class Sending:
         if name:
             _, payload = take_name(payload)
             self._named[name] = (self.last_sequence - self._fragments(outgoing) + 1, self.last_sequence)
-        self.sent_bytes += len(payload)
         if step.tracing:
             step.record(
                 SendRow(
