@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from tests.simulation.test_replay import Recording
 from tests.simulation.worlds import scenario
 from unisono.engine import DatagramReceived, Effect, Engine, Fact
+from unisono.fingerprint import fingerprint
 from unisono.node import Node
 from unisono.probing.asker import SPREAD, Asker
 from unisono.probing.picture import Picture, Watch
@@ -38,19 +41,27 @@ class Witness(Asker):
         return effects
 
 
-def ask(drawn: Scenario) -> tuple[Witness, World]:
-    """Run it with somebody who asks on the last machine, which is in no group."""
+def ask(drawn: Scenario, recordings: list[Recording] | None = None) -> tuple[Witness, World]:
+    """Run it with somebody who asks on the last machine, which is in no group; perhaps record everybody."""
     assert isinstance(drawn.members, int)
     outsider = f"p{drawn.members - 1}"
 
     def node(name: str, randomness: Random, entropy: Callable[[int], bytes], realm: str, **rest: Any) -> Engine:
-        if name == outsider:
-            return Witness(realm, name, entropy)
-        return Node(name, randomness, entropy, realm=realm, **rest)
+        def build() -> Engine:
+            dice, bytes_of = copy.deepcopy((randomness, entropy))
+            if name == outsider:
+                return Witness(realm, name, bytes_of)
+            return Node(name, dice, bytes_of, realm=realm, **rest)
+
+        if recordings is None:
+            return build()
+        recordings.append(Recording(build))
+        return recordings[-1]
 
     world = World(drawn, keep_rows=False, node=node)
     world.run()
-    witness = world.machines[-1].engine
+    last = world.machines[-1].engine
+    witness = last.engine if isinstance(last, Recording) else last
     assert isinstance(witness, Witness)
     assert world.monitors.violations == []
     return witness, world
@@ -98,3 +109,14 @@ def test_answers_of_many_members_are_spread_over_time() -> None:
     assert last[-1] - last[0] > WAIT // SPREAD // 2
     assert busiest <= 10, "ten milliseconds are a twelfth of the spread"
     assert not any("probe" in reason for reason in world.counters)
+
+
+def test_a_replay_gives_the_same_questions_and_answers() -> None:
+    recordings: list[Recording] = []
+    witness, _ = ask(group(4, duration=3 * SECOND, settle=SECOND), recordings)
+    assert [len(picture.lines) for picture in witness.pictures] == [4] * 4
+    assert len(recordings) == 5
+    for recording in recordings:
+        again = recording.build()
+        assert all(again.handle(fact, now, wall) == effects for fact, now, wall, effects in recording.steps)
+        assert fingerprint(again) == fingerprint(recording.engine)

@@ -31,6 +31,7 @@ from unisono.cli.probe import (
 from unisono.probing.picture import Picture, Watch
 from unisono.runtime.loops import run
 from unisono.runtime.prober import Prober
+from unisono.units import SECOND
 
 Show = Callable[[Picture], None]
 
@@ -43,7 +44,8 @@ def top(
     interface: InterfaceOption = None,
     every: Annotated[str, typer.Option(metavar="TIME", help="How often the group is asked.")] = "1s",
     wait: Annotated[
-        str | None, typer.Option(metavar="TIME", help="How long answers are gathered; by default half of --every.")
+        str | None,
+        typer.Option(metavar="TIME", help="How long answers are gathered; by default half of --every, or 1s."),
     ] = None,
     count: Annotated[int | None, typer.Option(min=1, help="End after so many refreshes.")] = None,
     as_json_lines: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, every refresh.")] = False,
@@ -66,7 +68,7 @@ def top(
         transport=transport,
         seeds=tuple(seeds or ()),
         interface=interface,
-        wait=interval // 2 if wait is None else read_duration("wait", wait),
+        wait=min(interval // 2, SECOND) if wait is None else read_duration("wait", wait),
         every=interval,
     )
     hint = advice(group, prober.realm, transport, prober.wait)
