@@ -35,6 +35,7 @@ from unisono.wire.messages import (
     RepairRequest,
     Report,
 )
+from unisono.wire.probe_messages import ProbeAnswer, ProbeRequest
 
 Lives = Mapping[ProcessId, str]
 """How a scenario calls each life: `a`, then `a/2` after a restart."""
@@ -55,6 +56,8 @@ KINDS: dict[type[ControlMessage], str] = {
     NewView: "new-view",
     CutInfo: "cut-info",
     ViewRequest: "view-request",
+    ProbeRequest: "probe",
+    ProbeAnswer: "probe-answer",
 }
 PACKET_KINDS = ("data", "repair", *KINDS.values())
 

@@ -58,6 +58,17 @@ from unisono.wire.messages import (
     ReportEntry,
     Whereabouts,
 )
+from unisono.wire.probe_messages import (
+    Level,
+    Levels,
+    ProbeAnswer,
+    ProbedView,
+    ProbeMessage,
+    ProbeRequest,
+    Silent,
+    Traffic,
+    pack_known,
+)
 from unisono.wire.writing import DatagramWriter
 
 SEAL = NullSeal()
@@ -145,6 +156,31 @@ def membership_messages(peers: st.SearchStrategy[ProcessId]) -> st.SearchStrateg
     )
 
 
+def probe_messages(peers: st.SearchStrategy[ProcessId]) -> st.SearchStrategy[ProbeMessage]:
+    """A probe, or an answer to one."""
+    rounds = st.integers(0, WORD)
+    views = st.none() | st.builds(
+        ProbedView,
+        *(st.builds(ViewId, timestamps, peers, sequences), sequences, st.lists(peers, max_size=4).map(tuple), counts),
+    )
+    levels = st.builds(Level, sequences, sequences)
+    return st.one_of(
+        st.builds(
+            ProbeRequest,
+            *(sequences, rounds, st.integers(0, 2_000_000_000), st.lists(peers, max_size=9).map(pack_known)),
+        ),
+        st.builds(
+            ProbeAnswer,
+            *(sequences, rounds, sequences, sequences, st.booleans()),
+            *(st.sampled_from(["source", "timestamp"]), st.sampled_from(["settled", "recovery info", "apart"])),
+            *(views, st.booleans(), views),
+            st.builds(Traffic, *(sequences,) * 6),
+            st.builds(Levels, *(levels,) * 5),
+            *(st.lists(st.builds(Silent, peers, sequences), max_size=3).map(tuple), counts, counts, counts),
+        ),
+    )
+
+
 def batched_pairs(numbers: list[int]) -> list[tuple[int, int]]:
     """First and last of ranges that do not meet."""
     return list(zip(numbers[::2], numbers[1::2], strict=True))
@@ -153,6 +189,7 @@ def batched_pairs(numbers: list[int]) -> list[tuple[int, int]]:
 control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
     hierarchy_messages(processes),
     membership_messages(processes),
+    probe_messages(processes),
     st.builds(
         KeepAlive,
         *(sequences, timestamps, sequences, sequences, st.integers(0, 2), st.booleans(), st.booleans()),
@@ -242,6 +279,25 @@ SAMPLE_CONTROL: list[ControlMessage] = [
     CutInfo(VIEW, (UpTo(B, 7),)),
     ViewRequest(B, None),
     AddRequest(B, VIEW, Seat(A, 3, 10, 4)),
+    ProbeRequest(1 << 62, 3, 250_000_000, pack_known([A, B])),
+    ProbeAnswer(
+        token=1 << 62,
+        round=3,
+        at=10_000_000_000,
+        age=5_000_000_000,
+        sends=True,
+        service="timestamp",
+        state="consensus",
+        agreed=ProbedView(VIEW, 4_000_000_000, (A, B), 2),
+        same=False,
+        shown=ProbedView(VIEW, 0, (A,), 1),
+        traffic=Traffic(7, 700, 9, 900, 40, 4000),
+        levels=Levels(Level(1, 1 << 20), Level(0, 1 << 27), Level(2, 1 << 20), Level(3, 1 << 23), Level(4, 10_000)),
+        suspects=(Silent(B, 1_500_000_000),),
+        suspected=1,
+        follows=2,
+        followers=3,
+    ),
 ]
 SAMPLES: dict[str, bytes] = {
     "data": WRITER.data(SAMPLE_BATCH),

@@ -13,9 +13,11 @@ from unisono.cli.chat import chat
 from unisono.cli.control import control
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
+from unisono.cli.probe import probe
 from unisono.cli.report import report
 from unisono.cli.runs import runs
 from unisono.cli.simulate import simulate
+from unisono.cli.top import top
 from unisono.errors import UnisonoError
 
 MISUSE = 2
@@ -51,6 +53,8 @@ def _unisono(
 app.command()(simulate)
 app.command()(chat)
 app.command()(control)
+app.command()(probe)
+app.command()(top)
 app.command()(doctor)
 app.command()(audit)
 app.command()(report)

@@ -28,6 +28,8 @@ class Delivery:
         "_own",
         "_place",
         "_process",
+        "delivered_bytes",
+        "taken",
         "untaken",
         "untaken_high_water",
         "view",
@@ -43,6 +45,10 @@ class Delivery:
         self._event_limit = event_limit
         self._own: deque[OwnMessage] = deque()
         self._index = 0
+        self.delivered_bytes = 0
+        """Of all messages since the join."""
+        self.taken = 0
+        """How many messages the application has taken since then."""
         self.untaken = 0
         self.untaken_high_water = 0
         self.view: View | None = None
@@ -58,11 +64,17 @@ class Delivery:
         return self._event_limit - self.untaken
 
     @property
+    def delivered(self) -> int:
+        """How many messages were delivered since the join."""
+        return self.taken + self.untaken
+
+    @property
     def oldest_own(self) -> OwnMessage | None:
         """The oldest message of this process that its own application has not got yet."""
         return self._own[0] if self._own else None
 
     def on_taken(self, count: int) -> None:
+        self.taken += min(count, self.untaken)
         self.untaken = max(0, self.untaken - count)
 
     def message(
@@ -71,6 +83,7 @@ class Delivery:
         view = self.view.id if self.view else None
         step.deliver(Message(source, sequence, number, timestamp, data, view, self._index, name))
         self._index += 1
+        self.delivered_bytes += len(data)
         self.untaken += 1
         self.untaken_high_water = max(self.untaken_high_water, self.untaken)
 
@@ -81,8 +94,8 @@ class Delivery:
             name, data = take_name(data)
         self.message(step, source, last.sequence, last.number, last.timestamp, data, name)
 
-    def messages(self, step: Step, source: ProcessId, run: Sequence[DataMessage]) -> None:
-        """Hand over a run of whole messages for which there is room."""
+    def messages(self, step: Step, source: ProcessId, run: Sequence[DataMessage], size: int) -> None:
+        """Hand over a run of whole messages, of `size` bytes together, for which there is room."""
         view = self.view.id if self.view else None
         index = self._index
         step.deliver_all(
@@ -92,6 +105,7 @@ class Delivery:
             ]
         )
         self._index = index + len(run)
+        self.delivered_bytes += size
         self.untaken += len(run)
         self.untaken_high_water = max(self.untaken_high_water, self.untaken)
 

@@ -16,7 +16,7 @@ def record_traffic(step: Step, place: Place) -> None:
     """Write what was sent since the last time; it has no cap."""
     for name, value in (("datagrams sent", place.datagrams), ("datagram bytes sent", place.datagram_bytes)):
         step.record(GaugeRow(kind="GAUGE", name=name, value=value))
-    place.datagrams = place.datagram_bytes = 0
+    place.begin_measure()
 
 
 def record_gauges(

@@ -27,6 +27,7 @@ from unisono.engine import (
 )
 from unisono.events import Left, SendAccepted, SendRefused, ViewReason
 from unisono.identity import ProcessId
+from unisono.intergroup.answering import Answering
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.gauges import record_gauges, record_traffic
@@ -57,6 +58,7 @@ from unisono.wire.messages import (
     RepairRequest,
     Report,
 )
+from unisono.wire.probe_messages import ProbeMessage, ProbeRequest
 
 
 class Phase(Enum):
@@ -82,6 +84,7 @@ class IntergroupEngine:
     """One process in one group, whatever service it chose."""
 
     __slots__ = (
+        "_answering",
         "_context",
         "_delivery",
         "_last_call",
@@ -112,6 +115,16 @@ class IntergroupEngine:
         ground = StreamGround(context, self._sending, following, self._repairing, self._speaking)
         self._membership = Membership(context, self._sending, following, self._speaking, ground, resumption.repairs)
         self._peers = Peers()
+        self._answering = Answering(
+            context,
+            self._place,
+            self._delivery,
+            self._repairing,
+            self._receiving,
+            self._speaking,
+            self._membership,
+            self._peers,
+        )
         self._phase = Phase.OUTSIDE
         self._last_call: int | None = None
 
@@ -180,6 +193,7 @@ class IntergroupEngine:
                 role=self._context.role,
             )
         )
+        self._answering.begin(step)
         self._receiving.join(step)
         self._membership.join(step)
         if self._context.role == "sender":
@@ -255,6 +269,9 @@ class IntergroupEngine:
                 if isinstance(message, Gathered):
                     self._on_gathered(step, packet)
                     return
+                if isinstance(message, ProbeMessage):
+                    self._on_probe(step, packet, fact.source)
+                    return
         ignore = self._why_ignore(step, packet.source)
         if ignore is not None:
             step.note(ignore)
@@ -310,7 +327,7 @@ class IntergroupEngine:
             step.note(refused)
         source = packet.source
         for message in packet.messages:
-            if isinstance(message, HierarchyMessage):
+            if isinstance(message, HierarchyMessage | ProbeMessage):
                 step.note(Reason.NOT_OURS)
             elif isinstance(message, KeepAlive):
                 self._context.locate(source, message.whereabouts)
@@ -352,6 +369,16 @@ class IntergroupEngine:
                 self._membership.on_gathered(step, message)
             elif isinstance(message, Gathered):
                 self._speaking.on_gathered(step, message)
+
+    def _on_probe(self, step: Step, packet: ControlPacket, address: Address) -> None:
+        """Somebody asks what goes on here. It is no member, so nothing else that it says counts."""
+        for refused in packet.refused:
+            step.note(refused)
+        for message in packet.messages:
+            if not isinstance(message, ProbeRequest) or self._phase is Phase.OUTSIDE:
+                step.note(Reason.NOT_ASKED)
+            else:
+                self._answering.on_request(step, address, message)
 
     def _on_repair_request(self, step: Step, asker: ProcessId, address: Address, message: RepairRequest) -> None:
         """Somebody lacks something of a source: of this process, or of one whose messages it holds or lacks as well."""
@@ -410,6 +437,8 @@ class IntergroupEngine:
                 if self._context.role == "sender":
                     self._speaking.keep_informed(step)
                 self._speaking.lose_patience(step)
+            elif name == "probe":
+                self._answering.send_due(step)
             elif name == "gauge":
                 deadlines.set(name, step.now + settings.gauge_interval)
                 record_traffic(step, self._place)

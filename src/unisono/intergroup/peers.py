@@ -34,6 +34,10 @@ class Peers:
         self._silence.forget(earlier)
         return earlier
 
+    def silence(self, peer: ProcessId, now: int) -> int | None:
+        """For how long a peer has been silent, if it is one."""
+        return self._silence.lasts(peer, now)
+
     def forget_silent(self, now: int, timeout: int) -> list[ProcessId]:
         silent = self._silence.silent(now, timeout)
         for peer in silent:

@@ -71,10 +71,11 @@ class BySource:
         """Hand a run on at once that is next, without keeping it; False if it has to be kept."""
         if self._held or (not stream.silent and self._delivery.room < len(packet.messages)):
             return False
+        before = stream.unreported_bytes
         if not stream.pass_through(packet.messages):
             return False
         if not stream.silent:
-            self._delivery.messages(step, stream.source, packet.messages)
+            self._delivery.messages(step, stream.source, packet.messages, stream.unreported_bytes - before)
         return True
 
     def on_news(self, step: Step, stream: Stream) -> None:

@@ -34,3 +34,5 @@ class Reason(StrEnum):
     NAME_UNKNOWN = "asks for a name that is not kept"
     VIEW_STALE = "a view that does not follow the current one"
     NOT_OURS = "a message of the control hierarchy in a group"
+    TOO_MANY_PROBES = "too many probes"
+    NOT_ASKED = "beside a probe, or an answer to one that nobody here made"

@@ -40,6 +40,11 @@ class Repairing:
         self._repairs = Repairs()
         self._timing = RepairTiming(context.pace)
 
+    @property
+    def fullest(self) -> int:
+        """The most that is held of one source now, in bytes."""
+        return max((holding.bytes for holding in self._holdings.values()), default=0)
+
     def take_high_water(self) -> int:
         """The most that was held of one source since this was last asked."""
         highest = max((holding.high_water for holding in self._holdings.values()), default=0)

@@ -57,7 +57,9 @@ class Sending:
     """The outgoing stream of one process in one group."""
 
     __slots__ = (
+        "_before",
         "_context",
+        "_enqueued_bytes",
         "_named",
         "_queue",
         "_settings",
@@ -85,7 +87,8 @@ class Sending:
         self.queued_bytes = 0
         self.queue_high_water = 0
         self.last_sequence = last_sequence
-        self.last_number = last_number
+        self.last_number = self._before = last_number
+        self._enqueued_bytes = 0
         self.last_sent_at = 0
         self.stable = 0
         """Everybody who counts has what was sent up to here, and it is kept no longer."""
@@ -106,6 +109,16 @@ class Sending:
     def begun(self) -> int:
         """How many sequence numbers the message has taken that was sent in part."""
         return self._queue[0].sent_fragments if self._queue else 0
+
+    @property
+    def sent(self) -> int:
+        """How many messages were sent since the join."""
+        return self.last_number - self._before
+
+    @property
+    def sent_bytes(self) -> int:
+        """Of all messages sent since the join, with their names: what was to be sent and waits no more."""
+        return self._enqueued_bytes - self.queued_bytes - self.sent * MESSAGE_OVERHEAD_BYTES
 
     @property
     def between_messages(self) -> bool:
@@ -139,13 +152,16 @@ class Sending:
         else:
             self._queue.extend(map(Outgoing, messages))
         self._queue[-1].ticket = ticket
-        self.queued_bytes += sum(map(_waits, islice(reversed(self._queue), len(messages))))
+        waits = sum(map(_waits, islice(reversed(self._queue), len(messages))))
+        self.queued_bytes += waits
+        self._enqueued_bytes += waits
         self.queue_high_water = max(self.queue_high_water, self.queued_bytes)
 
     def drop_queue(self) -> list[int]:
         """Give up what waits; the tickets of the sends that were not accepted."""
         tickets = [outgoing.ticket for outgoing in self._queue if outgoing.ticket is not None]
         self._queue.clear()
+        self._enqueued_bytes -= self.queued_bytes
         self.queued_bytes = 0
         return tickets
 

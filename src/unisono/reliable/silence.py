@@ -22,6 +22,11 @@ class Silence:
     def forget(self, peer: ProcessId) -> None:
         self._heard.pop(peer, None)
 
+    def lasts(self, peer: ProcessId, now: int) -> int | None:
+        """For how long a peer has been silent, if it was ever heard."""
+        heard = self._heard.get(peer)
+        return None if heard is None else now - heard
+
     def silent(self, now: int, timeout: int) -> list[ProcessId]:
         """The peers not heard for `timeout`."""
         return sorted(peer for peer, heard in self._heard.items() if now - heard >= timeout)

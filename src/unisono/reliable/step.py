@@ -12,7 +12,17 @@ from unisono.trace.schema import AnyRow, GaugeRow
 class Place:
     """Where an engine stands: the columns that all of its trace rows share, and what it sent since it was measured."""
 
-    __slots__ = ("datagram_bytes", "datagrams", "group", "service", "stretch", "tracing", "view")
+    __slots__ = (
+        "datagram_bytes",
+        "datagrams",
+        "earlier_bytes",
+        "earlier_datagrams",
+        "group",
+        "service",
+        "stretch",
+        "tracing",
+        "view",
+    )
 
     def __init__(self, group: str, service: str, stretch: int, tracing: bool) -> None:
         self.group = group
@@ -22,6 +32,14 @@ class Place:
         self.view: str | None = None
         self.datagrams = 0
         self.datagram_bytes = 0
+        self.earlier_datagrams = 0
+        self.earlier_bytes = 0
+
+    def begin_measure(self) -> None:
+        """What was sent so far is measured: count anew, beside what was sent before."""
+        self.earlier_datagrams += self.datagrams
+        self.earlier_bytes += self.datagram_bytes
+        self.datagrams = self.datagram_bytes = 0
 
 
 class Step:

@@ -1,7 +1,8 @@
 """A mesh: what is meant for many goes to each by unicast, where networks carry no multicast.
 
 Peers find each other by seeds, by what peers say of others, and on one machine or network by greetings to a multicast
-address of the realm. A peer that is not heard for long, or says farewell, is no longer sent to.
+address of the realm. A peer that is not heard for long, or says farewell, is no longer sent to. A visitor finds the
+others in the same way and is nobody's peer: it answers no greeting.
 """
 
 from __future__ import annotations
@@ -53,10 +54,13 @@ DISCOVERY_SCOPE = 1
 class Mesh:
     """The transport over unicast alone."""
 
-    def __init__(self, realm: str, interface: Interface, port: int = 0, seeds: Sequence[str] = ()) -> None:
+    def __init__(
+        self, realm: str, interface: Interface, port: int = 0, seeds: Sequence[str] = (), visiting: bool = False
+    ) -> None:
         self._realm = realm
         self._number = realm_number(realm)
         self._interface = interface
+        self._visiting = visiting
         self._seed_names = tuple(seeds)
         for seed in seeds:
             split(seed)
@@ -102,7 +106,7 @@ class Mesh:
     def send(self, to: Address, datagrams: Sequence[bytes], scope: int) -> None:
         assert self._endpoint is not None, "a transport sends after it started"
         if is_multicast(to):
-            for peer in self._peers:
+            for peer in dict.fromkeys([*self._peers, *self._seeds]) if self._visiting else self._peers:
                 self._endpoint.send_all(datagrams, peer)
             return
         try:
@@ -194,6 +198,8 @@ class Mesh:
             self._count(word)
             return
         source = self._book.endpoint(datagram.source)
+        if word.kind == "hello" and self._visiting:
+            return
         if word.kind == "hello":
             answer = Word("here", word.token, self._others(source))
             self._endpoint.send(write_word(self._number, answer), source)

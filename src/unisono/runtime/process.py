@@ -21,15 +21,11 @@ from unisono.errors import GroupError, NetworkError, SettingError, UnisonoError
 from unisono.events import Event, Left, SiteChanged
 from unisono.identity import ProcessId, why_bad_name
 from unisono.node import NO_GROUP, Node
-from unisono.runtime.addresses import split
 from unisono.runtime.channels import Channels
 from unisono.runtime.driver import Driver
-from unisono.runtime.interfaces import LOOPBACK, choose_interface, is_loopback
-from unisono.runtime.mesh import Mesh
-from unisono.runtime.multicast import Multicast
 from unisono.runtime.storage import DiskStorage, MemoryStorage, Storage, state_directory
 from unisono.runtime.tracing import Tracer
-from unisono.runtime.transports import TRANSPORTS, Transport, TransportName
+from unisono.runtime.transports import Transport, TransportName, check_transport, open_transport
 from unisono.settings import Settings
 
 _LOG = logging.getLogger(__name__)
@@ -81,12 +77,7 @@ class Process:
         self.realm = realm_name(realm)
         if (complaint := why_bad_name(self.name)) is not None:
             raise SettingError("name", complaint)
-        if transport not in TRANSPORTS:
-            raise SettingError("transport", f"expected one of {', '.join(TRANSPORTS)}, got {transport!r}")
-        if seeds and transport != "mesh":
-            raise SettingError("seeds", 'seeds are for the mesh; add transport="mesh", or leave them out')
-        if isinstance(seeds, str):
-            raise SettingError("seeds", f'expected a list such as ["host:4711"], got {seeds!r}')
+        check_transport(transport, seeds)
         self._transport_name = transport
         self._seeds = tuple(seeds)
         self._interface = interface
@@ -265,13 +256,7 @@ class Process:
         return DiskStorage(directory)
 
     def _open_transport(self) -> Transport:
-        wanted = self._interface
-        if wanted is None and self._seeds and all(is_loopback(split(seed)[0]) for seed in self._seeds):
-            wanted = "::1" if all(":" in split(seed)[0] for seed in self._seeds) else LOOPBACK
-        interface = choose_interface(wanted)
-        if self._transport_name == "mesh":
-            return Mesh(self.realm, interface, self._port, self._seeds)
-        return Multicast(self.realm, interface, self._port)
+        return open_transport(self._transport_name, self.realm, self._interface, self._port, self._seeds)
 
 
 def realm_name(realm: str | None) -> str:

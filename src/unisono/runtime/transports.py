@@ -8,6 +8,11 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from unisono.engine import Address
+from unisono.errors import SettingError
+from unisono.runtime.addresses import split
+from unisono.runtime.interfaces import LOOPBACK, choose_interface, is_loopback
+from unisono.runtime.mesh import Mesh
+from unisono.runtime.multicast import Multicast
 from unisono.runtime.sockets import Count, Receive
 
 TransportName = Literal["multicast", "mesh"]
@@ -42,3 +47,31 @@ class Transport(Protocol):
     def leave(self, address: Address) -> None: ...
 
     def close(self) -> None: ...
+
+
+def check_transport(transport: str, seeds: Sequence[str]) -> None:
+    """Raises SettingError for a transport that is none, and for seeds that it does not take."""
+    if transport not in TRANSPORTS:
+        raise SettingError("transport", f"expected one of {', '.join(TRANSPORTS)}, got {transport!r}")
+    if seeds and transport != "mesh":
+        raise SettingError("seeds", 'seeds are for the mesh; add transport="mesh", or leave them out')
+    if isinstance(seeds, str):
+        raise SettingError("seeds", f'expected a list such as ["host:4711"], got {seeds!r}')
+
+
+def open_transport(
+    transport: TransportName,
+    realm: str,
+    interface: str | None,
+    port: int = 0,
+    seeds: Sequence[str] = (),
+    visiting: bool = False,
+) -> Transport:
+    """The sockets of one process; a visitor asks the members of a mesh and is not one of them."""
+    wanted = interface
+    if wanted is None and seeds and all(is_loopback(split(seed)[0]) for seed in seeds):
+        wanted = "::1" if all(":" in split(seed)[0] for seed in seeds) else LOOPBACK
+    chosen = choose_interface(wanted)
+    if transport == "mesh":
+        return Mesh(realm, chosen, port, seeds, visiting)
+    return Multicast(realm, chosen, port)

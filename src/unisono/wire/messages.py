@@ -14,6 +14,7 @@ from unisono.clock import TIMESTAMP_LIMIT
 from unisono.identity import NAME_LIMIT_BYTES, NO_VIEW, ProcessId, ViewMark
 from unisono.wire.control_messages import HIERARCHY_TYPES, HierarchyMessage
 from unisono.wire.membership_messages import EXTENSION_LIMIT_BYTES, MEMBERSHIP_TYPES, MembershipMessage
+from unisono.wire.probe_messages import PROBE_TYPES, ProbeMessage
 
 SEQUENCE_LIMIT = (1 << 63) - 1
 RANGE_LIMIT = 64
@@ -198,6 +199,7 @@ ControlMessage = (
     | NameRequest
     | HierarchyMessage
     | MembershipMessage
+    | ProbeMessage
 )
 
 CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
@@ -211,6 +213,7 @@ CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
     NameRequest,
     *HIERARCHY_TYPES,
     *MEMBERSHIP_TYPES,
+    *PROBE_TYPES,
 )
 
 

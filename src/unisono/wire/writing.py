@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from unisono.identity import NAME_LIMIT_BYTES, NO_VIEW, ProcessId, ViewMark
-from unisono.sealing import Seal
+from unisono.sealing import SEAL_ROOM_BYTES, Seal
 from unisono.wire.layout import (
     CONTROL,
     CONTROL_HEAD,
@@ -27,7 +27,7 @@ from unisono.wire.messages import FRAGMENT, RANGE_LIMIT, ControlMessage, DataMes
 class DatagramWriter:
     """Writes the datagrams of one process in one group."""
 
-    __slots__ = ("_control", "_data", "_repair", "_room", "_seal", "data_room")
+    __slots__ = ("_control", "_data", "_repair", "_room", "_seal", "control_room", "data_room")
 
     def __init__(self, source: ProcessId, group: int, seal: Seal, datagram_bytes: int) -> None:
         name = source.name.encode()
@@ -38,6 +38,8 @@ class DatagramWriter:
         )
         self._room = body_room(datagram_bytes, source.name)
         self.data_room = self._room - DATA_HEAD.size
+        self.control_room = datagram_bytes - len(self._control) - SEAL_ROOM_BYTES - CONTROL_HEAD.size
+        """The longest body of a control message that is alone in its datagram; nobody repairs those."""
         assert self.fragment_room > 0, "settings bound the datagram size"
 
     @property
