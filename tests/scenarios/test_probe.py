@@ -232,7 +232,7 @@ def test_what_else_a_prober_says_does_not_count() -> None:
     stage = Stage()
     Outsider(stage)
     stranger = ProcessId("stranger", 3)
-    alive = KeepAlive(5, 5, 0, 0, 0, False, None, NO_VIEW)
+    alive = KeepAlive(5, 5, 0, 0, 0, False, False, None, NO_VIEW)
     forge(stage, stranger, [ProbeRequest(7, 1, 0, b""), alive])
     forge(stage, stranger, [alive, ProbeRequest(7, 1, 0, b"")])
     forge(stage, stranger, [ANSWER])

@@ -147,7 +147,7 @@ class Answering:
             round=number,
             at=step.now,
             age=step.now - self._joined_at,
-            sends=context.settings.role == "sender",
+            sends=context.role == "sender",
             service=context.settings.service,
             state=self._state,
             agreed=None if agreed is None else self._view(agreed.id, agreed.members),
@@ -166,7 +166,7 @@ class Answering:
         context, following = self._context, self._receiving.following
         if self._speaking.leaving:
             return "leaving"
-        if context.settings.role == "receiver":
+        if context.role == "receiver":
             if following.entering is not None:
                 return "enters"
             return "apart" if following.ordered is None else "follows"
