@@ -171,7 +171,12 @@ class SenderAdded(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 
 
 class SenderLeft(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="leave"):
-    """From its place in the order on, who says it is a receiver (PLeave), unless nobody else is a sender."""
+    """From its place in the order on, who says it is a receiver (PLeave).
+
+    If nobody else is a sender it has no effect, unless it is `final`: then nobody is.
+    """
+
+    final: bool
 
 
 Change = SenderAdded | SenderLeft

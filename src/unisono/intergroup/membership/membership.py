@@ -299,6 +299,13 @@ class Membership:
 
     def _begin_as_sender(self, step: Step) -> None:
         """Nobody makes this process a sender: it is one by itself, in a view of its own that merges with others."""
+        ordered, agreed = self._following.ordered, self._context.agreed
+        if ordered is not None and agreed is not None and not agreed.seats and ordered.stands:  # nobody sends
+            self._receiver.pause()
+            self._context.become("sender")
+            self.repair.begin(step, self._sending.last_sequence, self._sending.last_number + 1, agreed)
+            self.roles.become_sender(step)
+            return
         if self._following.ordered is not None:
             step.deliver(DroppedOut("nobody who sends answers"))
             self._following.drop_out(step)

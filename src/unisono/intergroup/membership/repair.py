@@ -115,14 +115,20 @@ class MembershipRepair:
         """The view that stands here."""
         return None if self.view is None else self.view.told
 
-    def begin(self, step: Step, sent: int, number: int) -> None:
-        """Be alone at first: a newcomer is a view of its own that merges with others."""
+    def begin(self, step: Step, sent: int, number: int, after: AgreedView | None = None) -> None:
+        """Be alone at first: a newcomer is a view of its own that merges with others.
+
+        It may follow a view in which nobody sends any more.
+        """
         context = self._context
         self.attempt += 1
         start = context.clock.tick(step.now, step.wall)
         seat = Seat(context.process, self.attempt, sent + 1, number)
         view = ViewId(start, context.process, self.attempt)
-        self._install(step, NewView(0, view, view, (seat,), (), (), self.primary.alone(context.process), b""), None)
+        origin = None if after is None else Origin(after.era, after.id, (context.process,), ())
+        origins = () if origin is None else (origin,)
+        primary = self.primary.alone(context.process)
+        self._install(step, NewView(0, view, view, (seat,), origins, (), primary, b""), origin)
 
     def step_out(self, step: Step, reason: ViewReason) -> None:
         """This process cannot go on in its view: it ends it for itself, and begins anew alone."""

@@ -5,7 +5,7 @@ Only senders pay for agreement, and who is one changes without any: by words tha
     receiver -> to sender -> sender      it speaks until all senders follow it, and a sponsor says so (PAdd)
     sender -> to receiver -> receiver    it says so itself, as its last word, and goes when all have that (PLeave)
 
-The last sender stays one. When a repair comes in between, whoever is not there yet says that it stays out of the next
+The last sender stays one for a while; then nobody is, and who wants to be one begins the next era by itself. When a repair comes in between, whoever is not there yet says that it stays out of the next
 view, or is in it as before, and tries again when that stands.
 """
 
@@ -87,6 +87,9 @@ class Roles:
         """Whether this process is to be a sender and nobody is there, or answers, who could make it one."""
         if self.wish != "sender" or self._context.role == "sender" or self._context.settings.service != "timestamp":
             return False
+        ordered = self._following.ordered
+        if ordered is not None and ordered.stands and ordered.presented is not None and not ordered.presented.seats:
+            return True
         settings, waited = self._context.settings, step.now - self._wished_at
         alone = self._following.ordered is None and not self._following.hears_anybody
         limit = DISCOVERY * settings.keep_alive if alone else settings.patience
@@ -143,7 +146,7 @@ class Roles:
                 self._context.agreed = None
                 self.become_receiver(step)
 
-    def _say_last(self, step: Step) -> None:
+    def _say_last(self, step: Step, final: bool = False) -> None:
         """Say that this process only receives, when all is sent and who came late has had time to ask for it."""
         if self._sending.waiting:
             return
@@ -152,7 +155,7 @@ class Roles:
             return
         self.turn = Turn.TO_RECEIVER
         step.record(MembershipRow(kind="PLEAVE"))
-        self._sending.enqueue_change(SenderLeft())
+        self._sending.enqueue_change(SenderLeft(final))
         self._speaking.advance(step)
 
     def _turn_to_sender(self, step: Step, view: AgreedView, attempt: int) -> None:
@@ -179,8 +182,16 @@ class Roles:
         self._context.tell(step, self._following.streams[sponsor].address, AddRequest(sponsor, view.era, seat))
 
     def _turn_to_receiver(self, step: Step, view: AgreedView) -> None:
-        if self.turn is not Turn.TO_RECEIVER and len(view.seats) > 1:
+        if self.turn is Turn.TO_RECEIVER:
+            return
+        if len(view.seats) > 1:
             self._say_last(step)
+            return
+        until = self._wished_at + self._context.settings.idle  # the last sender can sponsor the next one for so long
+        if step.now >= until:
+            self._say_last(step, final=True)
+        else:
+            self._context.deadlines.advance("role", until)
 
     def on_add_request(self, step: Step, source: ProcessId, message: AddRequest) -> None:
         """Somebody asks for a sponsor: say so for it, once."""

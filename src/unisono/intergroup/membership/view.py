@@ -58,12 +58,13 @@ class AgreedView(Struct, frozen=True):
     def after(self, said: Said) -> AgreedView | None:
         """The view that follows when somebody becomes a sender or a receiver; None if that changes nothing.
 
-        Two sponsors may add one process, and the second comes too late; the last sender does not leave by the order.
+        Two sponsors may add one process, and the second comes too late; the last sender stays, unless it says that
+        nobody sends any more.
         """
         view = max(self.id, ViewId(said.timestamp, said.source, said.sequence))
         if isinstance(said.change, SenderAdded):
             return self._with(view, said.change.seat)
-        return self._without(view, said.source, said.sequence)
+        return self._without(view, said.source, said.sequence, said.change.final)
 
     def _with(self, view: ViewId, seat: Seat) -> AgreedView | None:
         if self.seat(seat.process) is not None:
@@ -73,9 +74,9 @@ class AgreedView(Struct, frozen=True):
         gone = tuple(one for one in self.gone if one.seat.process != seat.process)
         return replace(self, id=view, seats=tuple(sorted((*self.seats, seat))), gone=gone)
 
-    def _without(self, view: ViewId, process: ProcessId, last: int) -> AgreedView | None:
+    def _without(self, view: ViewId, process: ProcessId, last: int, final: bool) -> AgreedView | None:
         seat = self.seat(process)
-        if seat is None or len(self.seats) == 1:
+        if seat is None or (len(self.seats) == 1 and not final):
             return None
         seats = tuple(one for one in self.seats if one != seat)
         return replace(self, id=view, seats=seats, gone=(*self.gone, Gone(seat, last)))
