@@ -101,7 +101,7 @@ class ByTimestamp(BySource):
     def enter(self, step: Step, view: AgreedView, start: Sequence[StartPoint], reason: ViewReason) -> None:
         """Come into the middle of a view that stands, from these points on."""
         message, itself = view.message, self._context.process
-        sends = view.seat(itself) is not None
+        sends, follows = view.seat(itself) is not None, view.id != view.era
         start = sorted([*start, self.own_start] if sends else start)
         self._present(step, view, start)
         self._met = set(view.members)
@@ -112,12 +112,12 @@ class ByTimestamp(BySource):
             tuple(start),
             tuple((process, reason) for process in view.members),
             transitional=(),
-            merged=tuple(origin.view for origin in message.origins),
-            suspects=tuple(message.suspects),
+            merged=() if follows else tuple(origin.view for origin in message.origins),
+            suspects=() if follows else tuple(message.suspects),
             role="sender" if sends else "receiver",
             whole=not sends and tuple(start) == view.start,
             primary=message.primary,
-            era=None if view.id == view.era else view.era,
+            era=view.era if follows else None,
         )
         self.changed.append(view)
         self._delivery.enter(step, event)

@@ -5,8 +5,9 @@ Only senders pay for agreement, and who is one changes without any: by words tha
     receiver -> to sender -> sender      it speaks until all senders follow it, and a sponsor says so (PAdd)
     sender -> to receiver -> receiver    it says so itself, as its last word, and goes when all have that (PLeave)
 
-The last sender stays one for a while; then nobody is, and who wants to be one begins the next era by itself. When a repair comes in between, whoever is not there yet says that it stays out of the next
-view, or is in it as before, and tries again when that stands.
+The last sender stays one for a while; then nobody is, and who wants to be one begins the next era by itself. When a
+repair comes in between, whoever is not there yet says that it stays out of the next view, or is in it as before, and
+tries again when that stands.
 """
 
 from __future__ import annotations
