@@ -17,9 +17,18 @@ class Peers:
         self._newest: dict[str, ProcessId] = {}
         self._silence = Silence()
 
+    def __bool__(self) -> bool:
+        """Whether anybody was heard lately."""
+        return bool(self._newest)
+
     @property
     def full(self) -> bool:
         return len(self._newest) >= PEER_LIMIT
+
+    @property
+    def longest_unheard(self) -> int:
+        """When the one was last heard that has been silent for longest; there is one."""
+        return self._silence.longest
 
     def newest(self, name: str) -> ProcessId | None:
         return self._newest.get(name)

@@ -36,6 +36,8 @@ FRESHNESS = 2 * SECOND
 """Who reported by itself so lately is not expected in the sum of others."""
 INFORM_EVERY = 5
 """Keep-alive intervals after which one is sent whatever else was."""
+LONE_SHARE = 8
+"""Who hears nobody rests between two keep-alives for one part in so many of the time it has been alone."""
 
 
 class Speaking:
@@ -43,6 +45,7 @@ class Speaking:
 
     __slots__ = (
         "_alive_at",
+        "_alone_since",
         "_asked",
         "_context",
         "_delivery",
@@ -62,6 +65,7 @@ class Speaking:
         self._delivery = delivery
         self._receiving = receiving
         self._alive_at = 0
+        self._alone_since: int | None = None
         self._early_at = 0
         self._wanted = 0
         self.waits_for_view = False
@@ -77,6 +81,11 @@ class Speaking:
     def all_stable(self) -> bool:
         """Nothing waits to be sent and nothing that was sent is needed any more."""
         return not self.sending.waiting and self.sending.window.first is None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody counts, or something waits or was sent that no keep-alive has followed yet."""
+        return bool(len(self.audience)) or not self.all_stable or self.sending.last_sent_at > self._alive_at
 
     def advance(self, step: Step) -> None:
         """Release what is stable and send what the window admits, until neither goes on."""
@@ -104,7 +113,7 @@ class Speaking:
             self._release(step)
         sending.note_blocked(step)
         if self._context.settings.role == "sender":
-            self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
+            self._context.deadlines.set("keep-alive", sending.last_sent_at + self._rest(step.now))
 
     def become_leaving(self, step: Step) -> None:
         """Say farewell after everything that waits to be sent; a mere receiver was never heard and just goes."""
@@ -194,7 +203,29 @@ class Speaking:
         self._alive_at = step.now
         alive = self.sending.keep_alive(step, len(self.audience), self._reporting, self.leaving)
         self._context.broadcast(step, [alive])
-        self._context.deadlines.set("keep-alive", step.now + self._context.settings.keep_alive)
+        self._context.deadlines.set("keep-alive", step.now + self._rest(step.now))
+
+    def become_alone(self, step: Step) -> None:
+        """Nobody was heard for long, or yet."""
+        if self._alone_since is None:
+            self._alone_since = step.now
+
+    def meet_others(self, step: Step) -> None:
+        """Somebody was heard: who had become slow to say that it lives says so at once."""
+        settings = self._context.settings
+        slow = self._rest(step.now) > settings.keep_alive
+        self._alone_since = None
+        if slow and settings.role == "sender" and not self.leaving:
+            self._context.deadlines.advance("keep-alive", step.now)
+
+    def _rest(self, now: int) -> int:
+        """Until the next keep-alive: short in company, ever longer alone, and never so long that anybody who hears
+        this process would take it for gone (ADR 10)."""
+        settings = self._context.settings
+        if self._alone_since is None or len(self.audience):
+            return settings.keep_alive
+        idle = now - max(self._alone_since, self.sending.last_data_at)
+        return max(min(idle // LONE_SHARE, settings.source_timeout // 3), settings.keep_alive)
 
     def keep_informed(self, step: Step) -> None:
         """Data says nothing of listeners and whereabouts: now and then a keep-alive goes out beside it."""

@@ -26,6 +26,11 @@ class Silence:
         """The peers not heard for `timeout`."""
         return sorted(peer for peer, heard in self._heard.items() if now - heard >= timeout)
 
+    @property
+    def longest(self) -> int:
+        """Since when the one has been silent that has been so for longest."""
+        return min(self._heard.values())
+
     def forgive(self, gap: int) -> None:
         """This process was stopped for `gap`: nobody could be heard in that time."""
         for peer in self._heard:
