@@ -58,7 +58,6 @@ from unisono.wire.messages import (
     Report,
 )
 
-
 GREETINGS = 3
 """So often a receiver that hears nobody says that it is there."""
 

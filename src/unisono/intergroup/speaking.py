@@ -113,7 +113,7 @@ class Speaking:
             self._release(step)
         sending.note_blocked(step)
         if self._context.settings.role == "sender":
-            self._context.deadlines.set("keep-alive", sending.last_sent_at + self._rest(step.now))
+            self._context.deadlines.set("keep-alive", self._next_keep_alive(sending.last_sent_at, step.now))
 
     def become_leaving(self, step: Step) -> None:
         """Say farewell after everything that waits to be sent; a mere receiver was never heard and just goes."""
@@ -203,7 +203,7 @@ class Speaking:
         self._alive_at = step.now
         alive = self.sending.keep_alive(step, len(self.audience), self._reporting, self.leaving)
         self._context.broadcast(step, [alive])
-        self._context.deadlines.set("keep-alive", step.now + self._rest(step.now))
+        self._context.deadlines.set("keep-alive", self._next_keep_alive(step.now, step.now))
 
     def become_alone(self, step: Step) -> None:
         """Nobody was heard for long, or yet."""
@@ -218,14 +218,23 @@ class Speaking:
         if slow and settings.role == "sender" and not self.leaving:
             self._context.deadlines.advance("keep-alive", step.now)
 
+    def _next_keep_alive(self, last: int, now: int) -> int:
+        """When the next one is due after the last. The lone groups of a process do not all speak at once, nor each at
+        an instant of its own, for which the process would have to be woken."""
+        rest, keep_alive = self._rest(now), self._context.settings.keep_alive
+        if rest < 2 * keep_alive:
+            return last + rest
+        due = last + rest - rest * (self._context.number % 64) // 256
+        return due - due % (keep_alive // 8)
+
     def _rest(self, now: int) -> int:
-        """Until the next keep-alive: short in company, ever longer alone, and never so long that anybody who hears
-        this process would take it for gone (ADR 10)."""
+        """Until the next keep-alive: short in company, ever longer alone, and never so long that who hears this process
+        and misses one would take it for gone (ADR 10)."""
         settings = self._context.settings
         if self._alone_since is None or len(self.audience):
             return settings.keep_alive
         idle = now - max(self._alone_since, self.sending.last_data_at)
-        return max(min(idle // LONE_SHARE, settings.source_timeout // 3), settings.keep_alive)
+        return max(min(idle // LONE_SHARE, 7 * settings.source_timeout // 16), settings.keep_alive)
 
     def keep_informed(self, step: Step) -> None:
         """Data says nothing of listeners and whereabouts: now and then a keep-alive goes out beside it."""
