@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
 
 import pytest
 
@@ -15,6 +14,7 @@ from unisono.engine import multicast_address
 from unisono.runtime.addresses import SHARED_HOSTS, multicast_host
 from unisono.runtime.interfaces import Interface
 from unisono.runtime.multicast import Multicast
+from unisono.runtime.sockets import open_multicast
 from unisono.runtime.transports import TransportName
 from unisono.wire.refusals import Refusal
 
@@ -99,12 +99,11 @@ def test_an_address_that_cannot_be_listened_on_is_an_error_of_its_groups_alone(
     realm: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = multicast_host(realm, multicast_address("refused"), socket.AF_INET)
-    listen: Callable[[Interface, str, int], socket.socket] = unisono.runtime.multicast.open_multicast
 
     def refusing(interface: Interface, host: str, port: int) -> socket.socket:
         if host == refused:
             raise NetworkError(f"cannot listen to multicast {host}")
-        return listen(interface, host, port)
+        return open_multicast(interface, host, port)
 
     monkeypatch.setattr(unisono.runtime.multicast, "open_multicast", refusing)
 
