@@ -11,6 +11,7 @@ import pytest
 from unisono.engine import (
     Address,
     DatagramReceived,
+    Deliver,
     Effect,
     Fact,
     Join,
@@ -24,6 +25,7 @@ from unisono.engine import (
     SyncLog,
     TimePassed,
 )
+from unisono.events import Event, View
 from unisono.intergroup import IntergroupEngine
 from unisono.node import Node
 from unisono.settings import SERVICE_CODES, Service, Settings
@@ -42,6 +44,7 @@ class Life:
         self.now = now
         self.sent: list[tuple[int, bytes]] = []
         self.gauges = 0
+        self._events: list[Event] = []
         self.give(Start())
 
     def give(self, fact: Fact) -> None:
@@ -53,8 +56,15 @@ class Life:
                 self.give(StorageDone(effect.request))
             elif isinstance(effect, SendDatagram):
                 self.sent.append((self.now, effect.data))
+            elif isinstance(effect, Deliver):
+                self._events += effect.events
             elif isinstance(effect, Record) and isinstance(effect.row, GaugeRow) and effect.row.kind == "GAUGE":
                 self.gauges += 1
+
+    def taken(self) -> list[Event]:
+        """What was delivered since this was last asked."""
+        events, self._events = self._events, []
+        return events
 
     def hear(self, data: bytes, source: str = "b") -> None:
         self.give(DatagramReceived(Address(source), Address("multicast:g"), 0, self.now, 0, data))
@@ -117,13 +127,34 @@ def test_a_lone_sender_says_ever_less_often_that_it_lives(service: Service) -> N
     settings = Settings(service=service, trace=False)
     life = Life()
     life.give(Join("g", settings))
-    life.run(600 * SECOND)
+    life.run(1200 * SECOND)
     times = sorted({at for at, _ in life.sent})
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
-    longest = (settings.source_timeout - SECOND) // 2  # who hears it and misses one does not take it for gone
+    longest = 2 * settings.source_timeout
     assert gaps[:8] == [settings.keep_alive] * 8
-    assert all(longest // 2 < gap <= longest for at, gap in zip(times, gaps, strict=False) if at > 100 * SECOND)
-    assert life.run(60 * SECOND) <= 2 * 60 * SECOND // longest
+    assert all(longest // 2 < gap <= longest for at, gap in zip(times, gaps, strict=False) if at > 600 * SECOND)
+    assert life.run(10 * longest) <= 20
+
+
+@pytest.mark.parametrize("service", ["unordered", "source-latest", "timestamp-latest", "framed"])
+def test_who_listens_in_silence_does_not_take_a_lone_sender_for_gone(service: Service) -> None:
+    """Not even when it misses every third of what the sender says."""
+    sender, listener = Life("a"), Life("b")
+    sender.give(Join("g", Settings(trace=False)))
+    listener.give(Join("g", Settings(role="receiver", service=service, membership=True, trace=False)))
+    views: list[View] = []
+    heard = 0
+    for _ in range(3600):
+        sender.run(SECOND)
+        for place, (_, data) in enumerate(sender.sent[heard:], heard):
+            if place % 3:
+                listener.hear(data, "a")
+        heard = len(sender.sent)
+        listener.run(SECOND)
+        views += [event for event in listener.taken() if isinstance(event, View)]
+    assert [len(view.members) for view in views] == [1, 2]
+    listener.run(600 * SECOND)
+    assert [len(view.members) for view in listener.taken() if isinstance(view, View)] == [1]
 
 
 def test_alone_again_the_wait_is_an_eighth_of_the_time_at_most() -> None:

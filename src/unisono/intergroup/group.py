@@ -196,7 +196,7 @@ class IntergroupEngine:
             deadlines.set("watch", step.now + settings.keep_alive)
             deadlines.clear("fade")
         elif self._peers and not deadlines.is_set("fade"):
-            deadlines.set("fade", self._peers.longest_unheard + settings.source_timeout)
+            deadlines.set("fade", self._peers.next_silent(settings.source_timeout))
 
     def _go_on_measuring(self, step: Step) -> None:
         """Something happened, so that there is something to measure: nothing changes in a group by itself."""
@@ -458,7 +458,8 @@ class IntergroupEngine:
                 return
 
     def _forget_silent(self, step: Step) -> None:
-        for peer in self._peers.forget_silent(step.now, self._context.settings.source_timeout):
+        settings = self._context.settings
+        for peer in self._peers.forget_silent(step.now, settings.source_timeout, leniently=not settings.reliable):
             self._receiving.forget(step, peer, ViewReason.SILENT)
             self._context.forget(peer)
         if not self._peers:

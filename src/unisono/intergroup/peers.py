@@ -25,10 +25,9 @@ class Peers:
     def full(self) -> bool:
         return len(self._newest) >= PEER_LIMIT
 
-    @property
-    def longest_unheard(self) -> int:
-        """When the one was last heard that has been silent for longest; there is one."""
-        return self._silence.longest
+    def next_silent(self, timeout: int) -> int:
+        """When the first of them will have been silent for so long; there is one."""
+        return self._silence.next_silent(timeout)
 
     def newest(self, name: str) -> ProcessId | None:
         return self._newest.get(name)
@@ -43,8 +42,9 @@ class Peers:
         self._silence.forget(earlier)
         return earlier
 
-    def forget_silent(self, now: int, timeout: int) -> list[ProcessId]:
-        silent = self._silence.silent(now, timeout)
+    def forget_silent(self, now: int, timeout: int, leniently: bool) -> list[ProcessId]:
+        """Who has been silent for so long, or leniently for longer than it uses to be."""
+        silent = self._silence.silent(now, timeout, leniently)
         for peer in silent:
             self._silence.forget(peer)
             del self._newest[peer.name]

@@ -228,13 +228,12 @@ class Speaking:
         return due - due % (keep_alive // 8)
 
     def _rest(self, now: int) -> int:
-        """Until the next keep-alive: short in company, ever longer alone, and never so long that who hears this process
-        and misses one would take it for gone (ADR 10)."""
+        """Until the next keep-alive: short in company, ever longer alone (ADR 10)."""
         settings = self._context.settings
         if self._alone_since is None or len(self.audience):
             return settings.keep_alive
         idle = now - max(self._alone_since, self.sending.last_data_at)
-        return max(min(idle // LONE_SHARE, 7 * settings.source_timeout // 16), settings.keep_alive)
+        return max(min(idle // LONE_SHARE, 2 * settings.source_timeout), settings.keep_alive)
 
     def keep_informed(self, step: Step) -> None:
         """Data says nothing of listeners and whereabouts: now and then a keep-alive goes out beside it."""
