@@ -89,6 +89,7 @@ class IntergroupEngine:
         "_delivery",
         "_gauged_at",
         "_greetings",
+        "_joined_at",
         "_last_call",
         "_membership",
         "_peers",
@@ -121,6 +122,7 @@ class IntergroupEngine:
         self._last_call: int | None = None
         self._gauged_at = 0
         self._greetings = 0
+        self._joined_at = 0
 
     @property
     def outside(self) -> bool:
@@ -193,7 +195,8 @@ class IntergroupEngine:
             or self._repairing.retires
             or self._membership.has_company
         ):
-            deadlines.set("watch", step.now + settings.keep_alive)
+            beat = settings.keep_alive
+            deadlines.set("watch", step.now + beat - (step.now - self._joined_at) % beat)
             deadlines.clear("fade")
         elif self._peers and not deadlines.is_set("fade"):
             deadlines.set("fade", self._peers.next_silent(settings.source_timeout))
@@ -226,7 +229,7 @@ class IntergroupEngine:
         elif settings.reliable or settings.membership:
             deadlines.set("greeting", step.now + self._context.spread(2 * settings.keep_alive))
         self._speaking.become_alone(step)
-        self._gauged_at = step.now
+        self._gauged_at = self._joined_at = step.now
 
     def _become_leaving(self, step: Step) -> None:
         """Stop listening at once; stay until the others have what was sent, or for the leave timeout."""
