@@ -47,12 +47,12 @@ async def share_of_a_core(seconds: float) -> float:
     return (time.process_time() - used) / (time.monotonic() - began)
 
 
-async def in_parts(calls: list[Any]) -> float:
-    """The seconds that many calls take, some hundred at once."""
-    began = time.monotonic()
+async def in_parts(calls: list[Any]) -> tuple[float, float]:
+    """The seconds that many calls take, some hundred at once, and those of them that the process worked."""
+    began, used = time.monotonic(), time.process_time()
     for first in range(0, len(calls), JOIN_AT_ONCE):
         await asyncio.gather(*(call() for call in calls[first : first + JOIN_AT_ONCE]))
-    return time.monotonic() - began
+    return time.monotonic() - began, time.process_time() - used
 
 
 class Member:
@@ -243,7 +243,10 @@ def main() -> None:
     few = measure(options, 0)
     many = measure(options, options.groups)
     print(f"{options.groups} idle groups of one process, role {options.role}, service {options.service}:")
-    print(f"  joined in {many['joining']:.2f} s, left in {many['leaving']:.2f} s; {many['files']} open files")
+    for what in ("joining", "leaving"):
+        seconds, used = many[what]
+        print(f"  {what} took {seconds:.2f} s, {used:.2f} s of them on a core")
+    print(f"  {many['files']} open files")
     each = many["bytes"] / options.groups / 1024
     print(f"  {each:.1f} KB a group, {many['resident'] / (1 << 20):.0f} MB in all")
     print(f"  {100 * many['share']:.2f} % of a core while idle; {100 * many['alone']:.2f} % without groups")
