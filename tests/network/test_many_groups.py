@@ -8,6 +8,8 @@ import socket
 import pytest
 
 import unisono.runtime.multicast
+from examples.rooms import BUSY
+from examples.rooms import main as rooms
 from tests.network.meeting import members_are, messages, run, until
 from unisono import NetworkError, Process, join
 from unisono.engine import multicast_address
@@ -118,5 +120,12 @@ def test_an_address_that_cannot_be_listened_on_is_an_error_of_its_groups_alone(
             }
             assert failed == on_it >= {names[0], names[-1]}
             assert set(process.groups) == set(names) - failed
+
+    run(main())
+
+
+def test_the_example_listens_in_many_rooms(realm: str) -> None:
+    async def main() -> None:
+        assert await rooms(100, realm=realm) == ["is anybody here?"] * len(BUSY)
 
     run(main())
