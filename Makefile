@@ -75,9 +75,10 @@ RUNS ?= 50
 partitions: $(STAMP) ## Split five real processes in namespaces, 50 times by 3 and 2 and 50 times into five, and time the merges
 	$(BIN)/python -m tests.campaigns.partitions --runs $(RUNS)
 
-bench: $(STAMP) ## Measure throughput and latency of four members on this machine, view changes of eight and five, the engine alone
+bench: $(STAMP) ## Measure throughput and latency of four members on this machine, view changes of eight and five, 10,000 groups, the engine alone
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/membership.py
+	$(BIN)/python benchmarks/groups.py
 	$(BIN)/python benchmarks/engine_path.py
 
 BASE ?= HEAD

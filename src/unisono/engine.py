@@ -45,6 +45,11 @@ def is_multicast(address: Address) -> bool:
     return address.startswith(_MULTICAST)
 
 
+def group_at(address: Address) -> str:
+    """The group whose members listen on a multicast address."""
+    return address.removeprefix(_MULTICAST)
+
+
 class Randomness(Protocol):
     """The generator handed to an engine."""
 

@@ -52,19 +52,20 @@ from unisono.intergroup.hierarchy import control_number
 from unisono.intergroup.hierarchy import thresholds as thresholds
 from unisono.intergroup.hierarchy.seat import Seat
 from unisono.interleaving import Interleaving
+from unisono.reliable.agenda import Agenda
 from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
 from unisono.settings import Settings
 from unisono.site import Change, Site
 from unisono.trace.schema import GaugeRow, MembershipRow
 from unisono.wire.layout import group_number
-from unisono.wire.reading import read_datagram
+from unisono.wire.reading import group_inside, read_datagram
 from unisono.wire.refusals import Refusal
 
 INCARNATION_LOG = "incarnation"
 NO_GROUP = ""
 """Where events go that belong to the process; no group has this name."""
 WAITING_LIMIT = 10_000
-"""Commands that may wait while a process starts."""
+"""Sends that may wait while a process starts."""
 _READ, _APPEND, _SYNC = 1, 2, 3
 _OF_CHANNELS = (FrameReceived, ChannelOpened, ChannelClosed, ChannelFailed, Listening, ListenFailed)
 
@@ -84,6 +85,7 @@ class Node:
     """One process: its identity, its clock and its groups."""
 
     __slots__ = (
+        "_agenda",
         "_clock",
         "_control_number",
         "_control_settings",
@@ -106,6 +108,7 @@ class Node:
         "_site",
         "_site_timeout",
         "_site_told",
+        "_told",
         "_told_table",
         "_waiting",
         "_with_site",
@@ -136,11 +139,14 @@ class Node:
         self._control_number = control_number(realm)
         self._seat: Seat | None = None
         self._told_table: DistanceTable | None = None
+        self._told: dict[str, DistanceTable | None] = {}
+        """What each group knows of the way to others: the newest when it has something to do, and not before."""
         self._phase = Phase.NEW
         self._process: ProcessId | None = None
         self._last_incarnation = 0
         self._marks: list[str] = []
         self._groups: dict[str, IntergroupEngine] = {}
+        self._agenda = Agenda()
         self._numbers: dict[int, str] = {}
         self._left: dict[str, Resumption] = {}
         self._domains: dict[str, Interleaving] = {}
@@ -167,8 +173,8 @@ class Node:
         return None if self._seat is None else self._seat.control
 
     def deadline(self) -> int | None:
-        earliest: int | None = None
-        for engine in (*self._groups.values(), self._seat, self._site):
+        earliest = self._agenda.earliest
+        for engine in (self._seat, self._site):
             if engine is not None and (due := engine.deadline()) is not None and (earliest is None or due < earliest):
                 earliest = due
         return earliest
@@ -178,14 +184,13 @@ class Node:
             return self._on_datagram(fact, now, wall)
         if isinstance(fact, TimePassed):
             effects: list[Effect] = []
-            for name, engine in list(self._groups.items()):
-                due = engine.deadline()
-                if due is not None and due <= now:
-                    effects += self._handle_in(name, fact, now, wall)
+            for name in self._agenda.take(now):
+                effects += self._handle_in(name, fact, now, wall)
             if self._site is not None:
                 effects += self._handle_in_site(self._site, fact, now, wall)
             if self._seat is not None and (due := self._seat.deadline()) is not None and due <= now:
-                effects += self._seat.handle(fact, now, wall) + self._tell_distances(now, wall)
+                effects += self._seat.handle(fact, now, wall)
+                self._note_distances()
             return effects
         if isinstance(fact, Start):
             self._phase = Phase.READING
@@ -199,6 +204,9 @@ class Node:
         return [Note("node: nobody here uses channels")]
 
     def _on_datagram(self, fact: DatagramReceived, now: int, wall: int) -> list[Effect]:
+        number = group_inside(fact.data)
+        if number is not None and number != self._control_number and number not in self._numbers:
+            return [Note(Refusal.UNKNOWN_GROUP)]  # groups share addresses: what is of others is not even opened
         packet = read_datagram(fact.data, self._seal)
         if isinstance(packet, Refusal):
             return [Note(packet)]
@@ -212,7 +220,7 @@ class Node:
 
     def _on_command(self, fact: GroupCommand, now: int, wall: int) -> list[Effect]:
         if self._phase is not Phase.RUNNING:
-            if len(self._waiting) == WAITING_LIMIT:
+            if isinstance(fact, Send) and len(self._waiting) >= WAITING_LIMIT:
                 return _refuse(fact, "this process is still starting")
             self._waiting.append(fact)
             return []
@@ -242,21 +250,26 @@ class Node:
         self._numbers[group_number(self._realm, join.group)] = join.group
         if engine.across:
             self._domains.setdefault(engine.across, Interleaving()).add(join.group, engine)
-        effects = self._handle_in(join.group, join, now, wall)
-        if self._told_table is not None:
-            effects += self._handle_in(join.group, DistancesKnown(self._told_table), now, wall)
-        return effects
+        return self._handle_in(join.group, join, now, wall)
 
     def _handle_in(self, name: str, fact: Fact, now: int, wall: int) -> list[Effect]:
         """Let a group's engine handle a fact; of a group that was left, keep just what a return needs."""
         engine = self._groups[name]
         domain = engine.across
-        effects = self._pass_on(engine.handle(fact, now, wall), now)
+        effects: list[Effect] = []
+        if self._told.get(name) is not self._told_table:
+            self._told[name] = self._told_table
+            effects += self._pass_on(engine.handle(DistancesKnown(self._told_table), now, wall), now)
+        effects += self._pass_on(engine.handle(fact, now, wall), now)
         if domain:
             effects = self._interleave(domain, name, engine, effects)
         if engine.outside:
             self._left[name] = engine.resumption()
             del self._groups[name], self._numbers[group_number(self._realm, name)]
+            self._agenda.remove(name)
+            self._told.pop(name, None)
+        else:
+            self._agenda.set(name, engine.deadline())
         return effects
 
     def _pass_on(self, effects: list[Effect], now: int) -> list[Effect]:
@@ -274,13 +287,10 @@ class Node:
                 passed += self._seat.say(effect.contribution, effect.urgent, now)
         return passed
 
-    def _tell_distances(self, now: int, wall: int) -> list[Effect]:
-        """Let every group know when the control hierarchy knows something else of the way to others."""
-        if self._seat is None or self._seat.table == self._told_table:
-            return []
-        self._told_table = self._seat.table
-        known = DistancesKnown(self._told_table)
-        return [effect for name in list(self._groups) for effect in self._handle_in(name, known, now, wall)]
+    def _note_distances(self) -> None:
+        """The control hierarchy may know something else of the way to others."""
+        if self._seat is not None and self._seat.table != self._told_table:
+            self._told_table = self._seat.table
 
     def _handle_in_site(self, site: Site, fact: Fact, now: int, wall: int) -> list[Effect]:
         """Let the site handle a fact; tell the application who speaks for this process when that has changed."""
@@ -291,7 +301,8 @@ class Node:
                 self._site_told = changed
                 effects.append(Deliver(NO_GROUP, "", 0, (changed,)))
         if changes and self._seat is not None:
-            effects += self._seat.on_site_changed(now, wall) + self._tell_distances(now, wall)
+            effects += self._seat.on_site_changed(now, wall)
+            self._note_distances()
         return effects
 
     def _interleave(self, domain: str, name: str, engine: IntergroupEngine, effects: list[Effect]) -> list[Effect]:

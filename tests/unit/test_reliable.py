@@ -18,6 +18,7 @@ from unisono.reliable.silence import Silence
 from unisono.reliable.suppression import Wait
 from unisono.reliable.tickets import Tickets
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
+from unisono.units import SECOND
 from unisono.wire.messages import FRAGMENT, DataMessage
 
 A, B = ProcessId("a", 1), ProcessId("b", 2)
@@ -371,3 +372,16 @@ def test_a_pause_of_this_process_makes_nobody_silent() -> None:
     silence.forgive(1000)
     assert silence.silent(1009, 10) == []
     assert silence.silent(1010, 10) == [A]
+
+
+def test_who_speaks_seldom_may_be_given_more_time() -> None:
+    silence = Silence()
+    for heard in (0, 20 * SECOND):
+        silence.hear(A, heard)
+    assert silence.silent(30 * SECOND, 10 * SECOND) == [A]
+    assert silence.next_silent(10 * SECOND) == 30 * SECOND
+    assert silence.silent(69 * SECOND, 10 * SECOND, leniently=True) == []
+    assert silence.silent(70 * SECOND, 10 * SECOND, leniently=True) == [A]
+    assert silence.next_silent(10 * SECOND, leniently=True) == 70 * SECOND
+    silence.hear(A, 20 * SECOND + 1)  # and again as often as others
+    assert silence.silent(31 * SECOND, 10 * SECOND, leniently=True) == [A]

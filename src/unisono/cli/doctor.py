@@ -196,7 +196,7 @@ def _packaged_java(package: str) -> Path | None:
 
 
 def _members(group: str, realm: str, interface: Interface) -> Check:
-    """Who speaks on the group's address; members say something several times a second."""
+    """Who speaks on the group's address: senders that hear others do so several times a second."""
     name = f"group {group!r}"
     host = multicast_host(realm, multicast_address(group), interface.family)
     try:
@@ -210,6 +210,7 @@ def _members(group: str, realm: str, interface: Interface) -> Check:
         says += f", but {others} datagrams that are not of this group"
     advice = (
         "Check that they run, use the same realm and the same interface, and that the network carries multicast;"
+        " mere receivers say nothing, a sender that has long been alone speaks seldom;"
         ' members of a mesh are not heard here. Else use transport="mesh" with seeds.'
     )
     return Check(name, "warn", says, advice)

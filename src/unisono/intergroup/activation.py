@@ -45,6 +45,9 @@ class Activations:
         self.attempts = attempts
         """How many there have been; each has its number."""
 
+    def __bool__(self) -> bool:
+        return bool(self._pending)
+
     def __contains__(self, source: ProcessId) -> bool:
         return source in self._pending
 

@@ -24,6 +24,7 @@ from unisono.engine import (
     PacketReceived,
     Recover,
     Send,
+    TimePassed,
 )
 from unisono.events import Left, SendAccepted, SendRefused, ViewReason
 from unisono.identity import ProcessId
@@ -60,6 +61,9 @@ from unisono.wire.messages import (
 )
 from unisono.wire.probe_messages import ProbeMessage, ProbeRequest
 
+GREETINGS = 3
+"""So often a receiver that hears nobody says that it is there."""
+
 
 class Phase(Enum):
     """Where this process stands in the group."""
@@ -87,6 +91,9 @@ class IntergroupEngine:
         "_answering",
         "_context",
         "_delivery",
+        "_gauged_at",
+        "_greetings",
+        "_joined_at",
         "_last_call",
         "_membership",
         "_peers",
@@ -127,6 +134,9 @@ class IntergroupEngine:
         )
         self._phase = Phase.OUTSIDE
         self._last_call: int | None = None
+        self._gauged_at = 0
+        self._greetings = 0
+        self._joined_at = 0
 
     @property
     def outside(self) -> bool:
@@ -155,6 +165,7 @@ class IntergroupEngine:
     def handle(self, fact: Fact, now: int, wall: int) -> list[Effect]:
         step = Step(self._place, now, wall)
         self._forgive_own_pause(step)
+        gauged_at = self._gauged_at
         if isinstance(fact, PacketReceived):
             self._on_packet(step, fact)
         elif isinstance(fact, Send):
@@ -177,7 +188,39 @@ class IntergroupEngine:
             self._speaking.advance(step)
         if self._phase is Phase.LEAVING and self._speaking.all_stable:
             self._become_outside(step)
+        self._go_on_watching(step)
+        just_measured = gauged_at != self._gauged_at and isinstance(fact, TimePassed) and not self._place.datagrams
+        if self._place.tracing and not just_measured:
+            self._go_on_measuring(step)
         return step.finish()
+
+    def _go_on_watching(self, step: Step) -> None:
+        """Look again soon while there is anything to look at; who has nothing to do with anybody is not woken.
+
+        Of peers that only receive as well, all there is to do is to forget them when they have been silent for long.
+        """
+        deadlines, settings = self._context.deadlines, self._context.settings
+        if deadlines.is_set("watch") or self.outside:
+            return
+        if (
+            self._receiving.is_busy
+            or (self._peers and not settings.reliable)
+            or self._speaking.is_busy
+            or self._repairing.retires
+            or self._membership.has_company
+        ):
+            beat = settings.keep_alive
+            deadlines.set("watch", step.now + beat - (step.now - self._joined_at) % beat)
+            deadlines.clear("fade")
+        elif self._peers and not deadlines.is_set("fade"):
+            deadlines.set("fade", self._peers.next_silent(settings.source_timeout))
+
+    def _go_on_measuring(self, step: Step) -> None:
+        """Something happened, so that there is something to measure: nothing changes in a group by itself."""
+        deadlines, interval = self._context.deadlines, self._context.settings.gauge_interval
+        if not deadlines.is_set("gauge") and not self.outside:
+            due = self._gauged_at + interval
+            deadlines.set("gauge", due if due > step.now else step.now + interval)
 
     def _become_member(self, step: Step) -> None:
         settings, deadlines = self._context.settings, self._context.deadlines
@@ -198,8 +241,10 @@ class IntergroupEngine:
         self._membership.join(step)
         if self._context.role == "sender":
             deadlines.set("keep-alive", step.now)
-        deadlines.set("watch", step.now + settings.keep_alive)
-        deadlines.set("gauge", step.now + settings.gauge_interval)
+        elif settings.reliable or settings.membership:
+            deadlines.set("greeting", step.now + self._context.spread(2 * settings.keep_alive))
+        self._speaking.become_alone(step)
+        self._gauged_at = self._joined_at = step.now
 
     def _become_leaving(self, step: Step) -> None:
         """Stop listening at once; stay until the others have what was sent, or for the leave timeout."""
@@ -312,6 +357,8 @@ class IntergroupEngine:
         return None
 
     def _hear(self, step: Step, source: ProcessId) -> None:
+        if not self._peers:
+            self._speaking.meet_others(step)
         earlier = self._peers.hear(source, step.now)
         if earlier is not None:
             self._receiving.forget(step, earlier, ViewReason.RESTARTED)
@@ -427,11 +474,12 @@ class IntergroupEngine:
                 self._membership.on_time(step, name)
             elif name == "role":
                 pass  # looked at when the rest is settled
+            elif name == "greeting":
+                self._greet(step)
+            elif name == "fade":
+                self._forget_silent(step)
             elif name == "watch":
-                deadlines.set(name, step.now + settings.keep_alive)
-                for peer in self._peers.forget_silent(step.now, settings.source_timeout):
-                    self._receiving.forget(step, peer, ViewReason.SILENT)
-                    self._context.forget(peer)
+                self._forget_silent(step)
                 self._receiving.on_time(step)
                 self._repairing.expire(step.now)
                 if self._context.role == "sender":
@@ -440,18 +488,37 @@ class IntergroupEngine:
             elif name == "probe":
                 self._answering.send_due(step)
             elif name == "gauge":
-                deadlines.set(name, step.now + settings.gauge_interval)
+                self._gauged_at = step.now
                 record_traffic(step, self._place)
                 record_gauges(step, settings, self._sending, self._delivery, self._receiving, self._repairing)
             elif name == "leave":
                 self._become_outside(step)
                 return
 
+    def _forget_silent(self, step: Step) -> None:
+        settings = self._context.settings
+        for peer in self._peers.forget_silent(step.now, settings.source_timeout, leniently=not settings.reliable):
+            self._receiving.forget(step, peer, ViewReason.SILENT)
+            self._context.forget(peer)
+        if not self._peers:
+            self._speaking.become_alone(step)
+
+    def _greet(self, step: Step) -> None:
+        """Nobody was heard yet: a sender that is alone and speaks seldom answers at once (ADR 11)."""
+        if self._peers or self._phase is not Phase.MEMBER:
+            return
+        self._context.broadcast(step, [Report(())])
+        self._greetings += 1
+        if self._greetings < GREETINGS:
+            wait = 2 * self._context.settings.keep_alive << self._greetings
+            self._context.deadlines.set("greeting", step.now + self._context.spread(wait))
+
     def _forgive_own_pause(self, step: Step) -> None:
         """A gap between two calls that no deadline explains: this process was stopped, and blames nobody for it."""
         last, self._last_call = self._last_call, step.now
         keep_alive = self._context.settings.keep_alive
-        if last is None or step.now - last <= 2 * keep_alive or self.outside:
+        watched = self._context.deadlines.is_set("watch")  # otherwise it slept, and there is nobody to blame
+        if last is None or step.now - last <= 2 * keep_alive or not watched:
             return
         gap = step.now - last - keep_alive
         self._peers.forgive(gap)

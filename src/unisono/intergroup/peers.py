@@ -17,9 +17,17 @@ class Peers:
         self._newest: dict[str, ProcessId] = {}
         self._silence = Silence()
 
+    def __bool__(self) -> bool:
+        """Whether anybody was heard lately."""
+        return bool(self._newest)
+
     @property
     def full(self) -> bool:
         return len(self._newest) >= PEER_LIMIT
+
+    def next_silent(self, timeout: int) -> int:
+        """When the first of them will have been silent for so long; there is one."""
+        return self._silence.next_silent(timeout)
 
     def newest(self, name: str) -> ProcessId | None:
         return self._newest.get(name)
@@ -38,8 +46,9 @@ class Peers:
         """For how long a peer has been silent, if it is one."""
         return self._silence.lasts(peer, now)
 
-    def forget_silent(self, now: int, timeout: int) -> list[ProcessId]:
-        silent = self._silence.silent(now, timeout)
+    def forget_silent(self, now: int, timeout: int, leniently: bool) -> list[ProcessId]:
+        """Who has been silent for so long, or leniently for longer than it uses to be."""
+        silent = self._silence.silent(now, timeout, leniently)
         for peer in silent:
             self._silence.forget(peer)
             del self._newest[peer.name]

@@ -59,6 +59,11 @@ class Receiving:
         kind = _CASUAL.get(self._context.settings.service)
         return None if kind is None else kind(self._context, self._delivery)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether anybody is followed, or asked to be."""
+        return bool(self.following.streams) or bool(self.following.activations)
+
     def join(self, step: Step) -> None:
         self.following.begin(step, ViewReason.JOINED)
         self._show_members(step, [(self._context.process, ViewReason.JOINED)])

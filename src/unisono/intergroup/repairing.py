@@ -78,6 +78,11 @@ class Repairing:
         """This process follows a source no longer, but repairs what it has of it for a while."""
         self._retired[source] = until
 
+    @property
+    def retires(self) -> bool:
+        """Whether anybody is to be forgotten after a while."""
+        return bool(self._retired)
+
     def expire(self, now: int) -> None:
         """Forget those whose while is over."""
         for source in [source for source, until in self._retired.items() if until <= now]:

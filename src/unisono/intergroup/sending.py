@@ -65,6 +65,7 @@ class Sending:
         "_settings",
         "_writer",
         "blocked_since",
+        "last_data_at",
         "last_number",
         "last_sent_at",
         "last_sequence",
@@ -89,6 +90,7 @@ class Sending:
         self.last_sequence = last_sequence
         self.last_number = self._before = last_number
         self._enqueued_bytes = 0
+        self.last_data_at = 0
         self.last_sent_at = 0
         self.stable = 0
         """Everybody who counts has what was sent up to here, and it is kept no longer."""
@@ -210,7 +212,7 @@ class Sending:
             self.window.retain(batch[0].sequence, batch[-1].sequence, datagram)
             step.send(self._context.multicast, datagram, self._settings.scope)
             self.pacing.on_sent(step.now, len(batch), len(datagram))
-            self.last_sent_at = step.now
+            self.last_sent_at = self.last_data_at = step.now
             for ticket in tickets:
                 step.deliver(SendAccepted(ticket))
         return own

@@ -40,6 +40,8 @@ TERM_INTERVALS = 3
 """For so many keep-alive intervals who became a sender keeps its messages for those who have not heard of it yet."""
 INFORM_EVERY = 5
 """Keep-alive intervals after which one is sent whatever else was."""
+LONE_SHARE = 8
+"""Who hears nobody rests between two keep-alives for one part in so many of the time it has been alone."""
 
 
 class Term(NamedTuple):
@@ -56,6 +58,7 @@ class Speaking:
 
     __slots__ = (
         "_alive_at",
+        "_alone_since",
         "_asked",
         "_context",
         "_delivery",
@@ -77,6 +80,7 @@ class Speaking:
         self._delivery = delivery
         self._receiving = receiving
         self._alive_at = 0
+        self._alone_since: int | None = None
         self._early_at = 0
         self._wanted = 0
         self.waits_for_view = False
@@ -95,6 +99,11 @@ class Speaking:
     def all_stable(self) -> bool:
         """Nothing waits to be sent and nothing that was sent is needed any more."""
         return not self.sending.waiting and self.sending.window.first is None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody counts, or something waits or was sent that no keep-alive has followed yet."""
+        return bool(len(self.audience)) or not self.all_stable or self.sending.last_sent_at > self._alive_at
 
     def advance(self, step: Step) -> None:
         """Release what is stable and send what the window admits, until neither goes on."""
@@ -122,7 +131,7 @@ class Speaking:
             self._release(step)
         sending.note_blocked(step)
         if self._context.role == "sender" or self._context.turns:
-            self._context.deadlines.set("keep-alive", sending.last_sent_at + self._context.settings.keep_alive)
+            self._context.deadlines.set("keep-alive", self._next_keep_alive(sending.last_sent_at, step.now))
 
     @property
     def term_ends(self) -> int:
@@ -246,7 +255,37 @@ class Speaking:
         leaving = self.leaving or self._has_said_last
         alive = self.sending.keep_alive(step, len(self.audience), self._reporting, leaving)
         self._context.broadcast(step, [alive])
-        self._context.deadlines.set("keep-alive", step.now + self._context.settings.keep_alive)
+        self._context.deadlines.set("keep-alive", self._next_keep_alive(step.now, step.now))
+
+    def become_alone(self, step: Step) -> None:
+        """Nobody was heard for long, or yet."""
+        if self._alone_since is None:
+            self._alone_since = step.now
+
+    def meet_others(self, step: Step) -> None:
+        """Somebody was heard: who had become slow to say that it lives says so at once."""
+        settings = self._context.settings
+        slow = self._rest(step.now) > settings.keep_alive
+        self._alone_since = None
+        if slow and self._context.role == "sender" and not self.leaving:
+            self._context.deadlines.advance("keep-alive", step.now)
+
+    def _next_keep_alive(self, last: int, now: int) -> int:
+        """When the next one is due after the last. The lone groups of a process do not all speak at once, nor each at
+        an instant of its own, for which the process would have to be woken."""
+        rest, keep_alive = self._rest(now), self._context.settings.keep_alive
+        if rest < 2 * keep_alive:
+            return last + rest
+        due = last + rest - rest * (self._context.number % 64) // 256
+        return due - due % (keep_alive // 8)
+
+    def _rest(self, now: int) -> int:
+        """Until the next keep-alive: short in company, ever longer alone (ADR 11)."""
+        settings = self._context.settings
+        if self._alone_since is None or len(self.audience):
+            return settings.keep_alive
+        idle = now - max(self._alone_since, self.sending.last_data_at)
+        return max(min(idle // LONE_SHARE, 2 * settings.source_timeout), settings.keep_alive)
 
     def keep_informed(self, step: Step) -> None:
         """Data says nothing of listeners and whereabouts: now and then a keep-alive goes out beside it."""

@@ -7,7 +7,7 @@ from ipaddress import IPv6Address
 
 from xxhash import xxh3_64_intdigest
 
-from unisono.engine import Address
+from unisono.engine import Address, is_multicast
 from unisono.errors import NetworkError
 
 SocketAddress = tuple[str, int] | tuple[str, int, int, int]
@@ -16,6 +16,9 @@ SocketAddress = tuple[str, int] | tuple[str, int, int, int]
 FIRST_PORT = 20_000
 PORT_COUNT = 12_000
 """Ports of realms lie below those that systems hand out by themselves."""
+SHARED_HOSTS = 256
+"""Over so many multicast addresses the groups of a realm are spread: a process never needs more sockets than that, and
+hears one in so many of the groups that it is not in (ADR 11)."""
 
 _SPELLINGS_LIMIT = 4096
 
@@ -26,8 +29,13 @@ def realm_port(realm: str) -> int:
 
 
 def multicast_host(realm: str, address: str, family: socket.AddressFamily) -> str:
-    """An address of the organization's own range: two groups may share one, their numbers still differ."""
+    """An address of the organization's own range: groups share one, their numbers still differ.
+
+    The control hierarchy, whose names no group can have, shares none of its addresses with groups.
+    """
     number = xxh3_64_intdigest(f"{realm}\0{address}".encode())
+    if is_multicast(Address(address)) and "\0" not in address:
+        number = xxh3_64_intdigest(f"{realm}\0shared {number % SHARED_HOSTS}".encode())
     if family == socket.AF_INET6:
         return str(IPv6Address((0xFF15 << 112) | number))
     low = number % (1 << 18)

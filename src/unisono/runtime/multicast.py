@@ -1,7 +1,8 @@
 """IP multicast: one datagram reaches every member that listens, on this machine or on this network.
 
-Each group has an address of its own, derived from realm and name, and a socket bound to it. Unicasts go from and to one
-endpoint, from which multicasts are sent as well: so a process knows its own when the system hands them back.
+Each group has an address, derived from realm and name, and there is one socket for every address that is listened on:
+many groups share one, and the node tells them apart. Unicasts go from and to one endpoint, from which multicasts are
+sent as well: so a process knows its own when the system hands them back.
 """
 
 from __future__ import annotations
@@ -29,6 +30,18 @@ from unisono.runtime.sockets import (
 
 _LOG = logging.getLogger(__name__)
 
+_TARGETS_LIMIT = 1 << 16
+
+
+class Ear:
+    """The socket on one multicast address, and for whom it listens."""
+
+    __slots__ = ("listeners", "socket")
+
+    def __init__(self, sock: DatagramSocket) -> None:
+        self.socket = sock
+        self.listeners: set[Address] = set()
+
 
 class Multicast:
     """The transport over IP multicast."""
@@ -43,7 +56,7 @@ class Multicast:
         self._book = AddressBook(interface.family)
         self._buffer = new_buffer()
         self._scope = -1
-        self._groups: dict[Address, DatagramSocket] = {}
+        self._ears: dict[str, Ear] = {}
         self._targets: dict[Address, SocketAddress] = {}
         self._endpoint: DatagramSocket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -74,21 +87,35 @@ class Multicast:
         self._endpoint.send_all(datagrams, target)
 
     def join(self, address: Address) -> None:
-        if address not in self._groups:
-            host = multicast_host(self._realm, address, self._interface.family)
+        host = self._host(address)
+        ear = self._ears.get(host)
+        if ear is None:
             sock = open_multicast(self._interface, host, self._port)
-            self._groups[address] = self._listen(sock, address, sent_with=None)
-            _LOG.debug("%s is %s", address, host)
+            heard_at: SocketAddress = (host, self._port)
+            ear = self._ears[host] = Ear(self._listen(sock, spell(heard_at), sent_with=None))
+            _LOG.debug("%d sockets; %s is %s", len(self._ears), address, host)
+        ear.listeners.add(address)
 
     def leave(self, address: Address) -> None:
-        group = self._groups.pop(address, None)
+        """The last to go closes the socket."""
         self._targets.pop(address, None)
-        if group is not None:
-            group.close()
+        host = self._host(address)
+        ear = self._ears.get(host)
+        if ear is not None:
+            ear.listeners.discard(address)
+            if not ear.listeners:
+                del self._ears[host]
+                ear.socket.close()
+
+    @property
+    def socket_count(self) -> int:
+        """How many multicast addresses are listened on, each with a socket."""
+        return len(self._ears)
 
     def close(self) -> None:
-        for address in list(self._groups):
-            self.leave(address)
+        for ear in self._ears.values():
+            ear.socket.close()
+        self._ears.clear()
         if self._endpoint is not None:
             self._endpoint.close()
         self._socket.close()
@@ -103,9 +130,14 @@ class Multicast:
     def _target(self, to: Address) -> SocketAddress:
         if not is_multicast(to):
             return self._book.endpoint(to)
-        host = multicast_host(self._realm, to, self._interface.family)
+        host = self._host(to)
         target: SocketAddress = (host, self._port)
         if self._interface.family == socket.AF_INET6:
             target = (host, self._port, 0, self._interface.index)
+        if len(self._targets) >= _TARGETS_LIMIT:
+            self._targets.clear()
         self._targets[to] = target
         return target
+
+    def _host(self, address: Address) -> str:
+        return multicast_host(self._realm, address, self._interface.family)

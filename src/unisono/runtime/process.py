@@ -16,7 +16,7 @@ from typing import Literal, Protocol, Self
 
 from msgspec.structs import replace
 
-from unisono.engine import Address, Deliver, Fact, Join, Leave, multicast_address
+from unisono.engine import Address, Deliver, Fact, Join, Leave, group_at
 from unisono.errors import GroupError, NetworkError, SettingError, UnisonoError
 from unisono.events import Event, Left, SiteChanged
 from unisono.identity import ProcessId, why_bad_name
@@ -207,9 +207,9 @@ class Process:
             self._leaving.pop(effect.group).set_result(None)
 
     def joined(self, address: Address, error: NetworkError | None) -> None:
-        for group, member in self._members.items():
-            if multicast_address(group) == address:
-                member.on_joined(error)
+        member = self._members.get(group_at(address))
+        if member is not None:
+            member.on_joined(error)
 
     def failed(self, error: BaseException) -> None:
         self._failure = error if isinstance(error, UnisonoError) else GroupError(f"this process stopped: {error!r}")

@@ -49,6 +49,14 @@ def read_datagram(data: bytes, seal: Seal) -> Packet | Refusal:
         return refused.reason
 
 
+def group_inside(data: bytes) -> int | None:
+    """The group that a datagram says it is of, where it has the look of ours; nothing of it is believed yet."""
+    if len(data) < HEADER.size:
+        return None
+    magic, version, _, group, _, _ = HEADER.unpack_from(data)
+    return group if magic == MAGIC and version == VERSION else None
+
+
 def _read(data: bytes, seal: Seal) -> Packet:
     if len(data) < HEADER.size:
         raise Refused(Refusal.SHORT)

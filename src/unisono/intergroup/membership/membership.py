@@ -83,6 +83,12 @@ class Membership:
     def _follows_views(self) -> bool:
         return not self._sends and (self._context.settings.service == "timestamp" or self._context.changing)
 
+    @property
+    def has_company(self) -> bool:
+        """Whether there are others in the view, or will be when it is repaired."""
+        view = self._context.agreed
+        return (view is not None and len(view.seats) > 1) or self.repair.repairing
+
     def join(self, step: Step) -> None:
         if self._context.settings.service != "timestamp":
             return

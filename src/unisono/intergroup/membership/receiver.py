@@ -122,7 +122,15 @@ class ReceiverRepair:
             self._start_anew(step, "the next view did not come")
         elif self._view is None or halted:
             self._ask(step)
-        self._context.deadlines.set("membership", step.now + settings.keep_alive // 2)
+
+    def _look_again(self, step: Step) -> None:
+        """Come back soon while a view is waited for, and somebody is there who may know of it."""
+        deadlines, ordered = self._context.deadlines, self._following.ordered
+        if deadlines.is_set("membership"):
+            return
+        halted = ordered is not None and ordered.halted
+        if halted or (self._view is None and any(self._hears(one, step.now) for one in self._heard)):
+            deadlines.set("membership", step.now + self._context.settings.keep_alive // 2)
 
     def _halt(self, step: Step, view: AgreedView, members: frozenset[ProcessId]) -> None:
         """The end of the view is being agreed: deliver nothing more of it before that is known."""
@@ -197,6 +205,7 @@ class ReceiverRepair:
 
     def on_progress(self, step: Step) -> None:
         """Go on to the next view when the last one is complete here, and all members are followed from their start."""
+        self._look_again(step)
         if self._next is None:
             return
         message, origin = self._next
