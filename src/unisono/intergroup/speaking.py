@@ -378,9 +378,9 @@ class Speaking:
         self.advance(step)
 
     def _why_ignore_request(self, listener: Listener | None, message: ActivationRequest) -> Reason | None:
-        if self.leaving or (self._has_said_last and listener is None):
+        if self.leaving:
             return Reason.NOT_MEMBER
-        if self._context.role == "receiver" and not self._context.turns:
+        if self._has_said_last and (listener is None or self._context.role == "receiver"):
             return Reason.ONLY_RECEIVES
         if not self._context.keys.accept(message.extension):
             return Reason.KEYS_REFUSED
