@@ -30,6 +30,11 @@ class Kept:
         self._track = Track()
         self._ends: dict[object, Point] = {}
 
+    @property
+    def point(self) -> Point | None:
+        """After everything that was kept."""
+        return self._track.point
+
     def add(self, event: Event) -> None:
         if isinstance(event, View):
             if (end := self._track.point) is not None:

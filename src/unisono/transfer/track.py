@@ -26,6 +26,10 @@ class Track:
         self._numbers = {start.source: start.number for start in view.start}
         self._views.append(view.id)
 
+    def resume(self, point: Point) -> None:
+        """Go on from a point of the view that came last."""
+        self._numbers = dict(point.numbers)
+
     def on_message(self, message: Message) -> None:
         self._numbers[message.source] = message.number + 1
 
