@@ -407,9 +407,13 @@ class LoadState(Struct, frozen=True, tag=True):
 
 
 class FoundState(Struct, frozen=True, tag=True):
-    """No other has a state: the application's own counts, and it takes everything that was kept for it."""
+    """No other has a state: the application's own counts, and it takes everything that was kept for it.
+
+    `point` is where that was found.
+    """
 
     group: str
+    point: Point | None
 
 
 class Deliver(Struct, frozen=True, tag=True, gc=False):

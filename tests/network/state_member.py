@@ -1,7 +1,7 @@
 """A member with a state on disk, in a process of its own, driven by lines.
 
 Its state is a file that every message changes at a place of its own, so that order and gaps show in it. Commands: `load
-RATE SIZE` (messages a second of that size, until `halt`), `digest`, `memory`, `counters`, `quit`. Lines: `ready`,
+RATE SIZE` (messages a second of that size, until `halt`), `digest`, `base` and `memory`, `counters`, `quit`. Lines: `ready`,
 `progress BYTES OF PROVIDER`, `received PROVIDER BYTES`, `view NAMES`, `took COUNT` once a second while messages come,
 and the answers.
 """
@@ -34,9 +34,11 @@ def say(*words: object) -> None:
 class FileState:
     """So many bytes on disk: what they are at first depends on `seed`."""
 
-    def __init__(self, path: Path, size: int, seed: str) -> None:
+    def __init__(self, path: Path, size: int, seed: str, hot: int = 0) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         self.size = size
+        self.hot = hot or size
+        """Messages change this many bytes at the beginning."""
         self.taken = 0
         block = hashlib.shake_128(seed.encode()).digest(min(size, MIB))
         for number, offset in enumerate(range(0, size, MIB)):  # no two blocks are alike
@@ -45,7 +47,7 @@ class FileState:
 
     def apply(self, data: bytes) -> None:
         self.taken += 1
-        place = xxh3_64_intdigest(data) % (self.size - CELL + 1)
+        place = xxh3_64_intdigest(data) % (self.hot - CELL + 1)
         cell = os.pread(self._descriptor, CELL, place)
         os.pwrite(self._descriptor, xxh3_64_intdigest(cell + data).to_bytes(CELL, "big"), place)
 
@@ -134,6 +136,8 @@ async def obey(group: unisono.Group, state: FileState | None) -> None:
             say("halted")
         elif word == "digest" and state is not None:
             say("digest", state.taken, state.size, await asyncio.to_thread(state.digest))
+        elif word == "base":
+            base = reset_memory()
         elif word == "memory":
             say("memory", base, memory("VmHWM"), memory("VmRSS"))
         elif word == "counters":
@@ -145,7 +149,8 @@ async def main(options: dict[str, Any]) -> None:
     directory = Path(options.pop("directory"))
     size = options.pop("size")
     directory.mkdir(parents=True, exist_ok=True)
-    state = FileState(directory / "state", size, options["name"]) if size else None
+    hot = options.pop("hot", 0)
+    state = FileState(directory / "state", size, options["name"], hot) if size else None
     group = unisono.join("states", service="timestamp", storage=directory / "logs", state=state, **options)
     async with group:
         say("ready", group.process.id.name)

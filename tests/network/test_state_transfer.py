@@ -6,7 +6,7 @@ import asyncio
 import json
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_who_joins_late_gets_the_state_and_then_what_follows(realm: str, kind: t
         old, new = kind(b"zero"), kind(b"of no account")
         before: list[unisono.Event] = []
         after: list[unisono.Event] = []
-        options = {"realm": realm, "storage": "memory", "service": "timestamp"}
+        options: dict[str, Any] = {"realm": realm, "storage": "memory", "service": "timestamp"}
         async with asyncio.TaskGroup() as tasks, join("g", name="ada", state=old, **options) as ada:
             tasks.create_task(follow(ada, old, before))
             await until(lambda: ada.has_state)
@@ -86,7 +86,7 @@ def _received(events: list[unisono.Event]) -> unisono.StateReceived:
 
 def test_scripts_without_asyncio_have_it_too(realm: str) -> None:
     old, new = Notes(b"zero"), Notes()
-    options = {"realm": realm, "storage": "memory", "service": "timestamp"}
+    options: dict[str, Any] = {"realm": realm, "storage": "memory", "service": "timestamp"}
     with unisono.sync.join("g", name="ada", state=old, **options) as ada:
         while not ada.has_state:
             ada.receive(0.1)

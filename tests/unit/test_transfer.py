@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from tests.unit.ferry import GROUP, SETTINGS, Boat, Ferry
 from unisono.engine import Channel, ClaimState, FrameReceived, Note, RenewState
-from unisono.events import Message, View
+from unisono.events import Event, Message, View
 from unisono.identity import Point, ProcessId, StartPoint, ViewId
 from unisono.transfer import Kept, Reach
 from unisono.transfer.kept import after
@@ -328,7 +328,7 @@ def test_what_was_kept_is_split_at_the_point() -> None:
     p, q = ProcessId("p", 1), ProcessId("q", 1)
     first, second = ViewId(1, p, 1), ViewId(2, p, 2)
     start = (StartPoint(p, 1, 4), StartPoint(q, 1, 1))
-    events = [
+    events: list[Event] = [
         View(first, None, (p, q), start, ()),
         Message(p, 4, 4, 10, b"", first, 0),
         Message(q, 1, 1, 11, b"", first, 1),

@@ -104,7 +104,7 @@ class StateKeeper:
             self._load_when_reached(effect)
         else:
             self._load = None
-            self._has_it(StateReceived(None))
+            self._has_it(StateReceived(None, 0, effect.point))
             self.inbox.release()
 
     def claim(self) -> None:

@@ -43,6 +43,7 @@ class StateKeeper:
         "_has",
         "_kept",
         "_knows",
+        "_lineage",
         "_load",
         "_state",
         "_track",
@@ -59,6 +60,8 @@ class StateKeeper:
         self._write = write
         noise = b"".join(sha256(f"{name} {block}".encode()).digest() for block in range(-(-size // 32)))
         self._state = bytearray(noise[: max(size, _CELL)])
+        self._lineage = xxh3_64_intdigest(name.encode())
+        """Grows a link with every view: states that have the same one at a point come from one state, and are equal."""
         self._has = False
         self._track = Track()
         self._knows = Kept()
@@ -111,6 +114,7 @@ class StateKeeper:
     def _apply(self, event: Event) -> None:
         if isinstance(event, View):
             self._track.on_view(event)
+            self._lineage = xxh3_64_intdigest(f"{self._lineage} {event.id}".encode())
             self._tell("STATE")
         elif isinstance(event, Message):
             self._track.on_message(event)
@@ -122,12 +126,12 @@ class StateKeeper:
 
     def _save(self, effect: SaveState) -> None:
         try:
-            self._disk.write_blob(effect.blob, 0, bytes(self._state))
+            self._disk.write_blob(effect.blob, 0, self._lineage.to_bytes(_CELL, "big") + self._state)
         except DiskError as error:
             self._give(StateNotSaved(self._group, effect.request, str(error)))
             return
         self._tell("SAVED")
-        self._give(StateSaved(self._group, effect.request, len(self._state)))
+        self._give(StateSaved(self._group, effect.request, _CELL + len(self._state)))
 
     def _load_when_reached(self, load: LoadState) -> None:
         reach = self._knows.reach(load.point)
@@ -151,7 +155,8 @@ class StateKeeper:
         if damaged:
             self._give(StateNotLoaded(self._group, load.request, "the disk changed it", damaged=damaged))
             return
-        self._state = bytearray(b"".join(chunks))
+        saved = b"".join(chunks)
+        self._lineage, self._state = int.from_bytes(saved[:_CELL], "big"), bytearray(saved[_CELL:])
         self._give(StateLoaded(self._group, load.request))
         view, *rest = after(load.point, self._kept)
         assert isinstance(view, View), "what follows a point begins with its view"
@@ -173,6 +178,7 @@ class StateKeeper:
                     service="RTO",
                     sequence=_number(point),
                     number=self.digest,
+                    reason=f"{self._lineage:x}",
                     peer=name,
                     peer_incarnation=incarnation,
                 )

@@ -85,6 +85,7 @@ class Fetching:
         "_new_channel",
         "_new_request",
         "_phase",
+        "_point",
         "_process",
         "_provider",
         "_request",
@@ -116,6 +117,7 @@ class Fetching:
         self._phase = Phase.ALONE
         self._due: int | None = now + FOUNDING_KEEP_ALIVES * settings.keep_alive
         self._view: View | None = None
+        self._point: Point | None = None
         self._floor: Point | None = None
         self._views: list[ViewId] = []
         self._met: set[ProcessId] = set()
@@ -149,7 +151,7 @@ class Fetching:
 
     def on_view(self, view: View, point: Point, now: int) -> list[Effect]:
         """A view stands here, and this is the point at its beginning."""
-        self._view = view
+        self._view, self._point = view, point
         self._answers.clear()
         others = [member for member in view.members if member != self._process]
         self._met.update(others)
@@ -230,7 +232,7 @@ class Fetching:
 
     def _found(self) -> list[Effect]:
         self._phase, self._due = Phase.DONE, None
-        return [Note(Reason.FOUNDED), FoundState(self._group), *self._store.drop()]
+        return [Note(Reason.FOUNDED), FoundState(self._group, self._point), *self._store.drop()]
 
     def _let_go(self) -> list[Effect]:
         """Have nothing more to do with who was asked."""
@@ -268,8 +270,9 @@ class Fetching:
             if isinstance(frame, Chunk) and (digest := download.on_chunk(frame)) is not None:
                 if sha256(frame.data).digest() != digest:
                     return self._give_up(Reason.BAD_CHUNK, now)
+                came = Reason.AGAIN if digest in self._store else Reason.CHUNK
                 write = self._store.write(self._new_request(), digest, frame.data)
-                return [Note(Reason.CHUNK), write, *self._go_on(now)]
+                return [Note(came), write, *self._go_on(now)]
         return self._give_up(Reason.BAD_PROVIDER_FRAME, now)
 
     def _on_lacking(self, frame: Lacking, now: int) -> list[Effect]:

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     NOT_STORED = "transfer: a chunk could not be written"
     NOT_LOADED = "transfer: a state was not taken"
     CHUNK = "transfer: chunks received"
+    AGAIN = "transfer: a chunk came again"
     SERVED = "transfer: chunks given"
     FOUNDED = "transfer: nobody has a state"
     CAME_TO_NOTHING = "transfer: a command that came to nothing"
