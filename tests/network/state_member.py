@@ -1,9 +1,9 @@
 """A member with a state on disk, in a process of its own, driven by lines.
 
-Its state is a file that every message changes at a place of its own, so that order and gaps show in it. Commands: `load
-RATE SIZE` (messages a second of that size, until `halt`), `digest`, `base` and `memory`, `counters`, `quit`. Lines: `ready`,
-`progress BYTES OF PROVIDER`, `received PROVIDER BYTES`, `view NAMES`, `took COUNT` once a second while messages come,
-and the answers.
+Its state is a file that every message changes at a place of its own, so that order and gaps show in it. Commands:
+`load RATE SIZE` (messages a second of that size, until `halt`), `digest`, `base` and `memory`, `counters`, `quit`.
+Lines: `ready`, `progress BYTES OF PROVIDER`, `received PROVIDER BYTES`, `view NAMES`, `took COUNT` once a second while
+messages come, and the answers.
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ class FileState:
         self.hot = hot or size
         """Messages change this many bytes at the beginning."""
         self.taken = 0
-        block = hashlib.shake_128(seed.encode()).digest(min(size, MIB))
-        for number, offset in enumerate(range(0, size, MIB)):  # no two blocks are alike
-            part = number.to_bytes(8, "big") + block[8:]
-            os.pwrite(self._descriptor, part[: size - offset], offset)
+        for offset in range(0, size, MIB):  # no two parts are alike
+            part = hashlib.shake_128(f"{seed} {offset}".encode()).digest(min(size - offset, MIB))
+            os.pwrite(self._descriptor, part, offset)
 
     def apply(self, data: bytes) -> None:
         self.taken += 1

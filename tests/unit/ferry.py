@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Callable
 
 from unisono.engine import (
     Address,
@@ -73,7 +74,7 @@ class Ferry:
         self._views = 0
         self.stop_after: int | None = None
         """Stop when this many chunks were received in all."""
-        self.damage = lambda boat, data: data
+        self.damage: Callable[[Boat, bytes], bytes] = lambda boat, data: data
 
     def boat(self, name: str, settings: Settings = SETTINGS) -> Boat:
         boat = self.boats[name] = Boat(name, settings, self)

@@ -40,7 +40,6 @@ class StateKeeper:
         "_disk",
         "_give",
         "_group",
-        "_has",
         "_kept",
         "_knows",
         "_lineage",
@@ -49,6 +48,7 @@ class StateKeeper:
         "_track",
         "_waiting",
         "_write",
+        "has",
     )
 
     def __init__(
@@ -62,7 +62,7 @@ class StateKeeper:
         self._state = bytearray(noise[: max(size, _CELL)])
         self._lineage = xxh3_64_intdigest(name.encode())
         """Grows a link with every view: states that have the same one at a point come from one state, and are equal."""
-        self._has = False
+        self.has = False
         self._track = Track()
         self._knows = Kept()
         self._kept: list[Event] = []
@@ -78,7 +78,7 @@ class StateKeeper:
         for event in events:
             if isinstance(event, StateProgress):
                 continue
-            if not self._has:
+            if not self.has:
                 self._kept.append(event)
                 self._knows.add(event)
             elif reading and not self._waiting:
@@ -107,7 +107,7 @@ class StateKeeper:
             self._waiting.append(effect)
 
     def _begin(self, events: list[Event]) -> None:
-        self._has, self._load, self._kept, self._knows = True, None, [], Kept()
+        self.has, self._load, self._kept, self._knows = True, None, [], Kept()
         for event in events:
             self._apply(event)
 
