@@ -12,8 +12,11 @@ import pytest
 
 import unisono
 import unisono.sync
+from examples.counter import CounterMember
+from examples.counter import main as count_together
 from tests.network.meeting import run, until
 from tests.network.processes import Talker
+from tests.network.sieve import sift
 from unisono import GroupError, SettingError, join
 
 CHUNK = "64KiB"
@@ -167,3 +170,63 @@ def _ask(talker: Talker, word: str) -> list[str]:
     talker.tell(word)
     talker.wait(lambda lines: sum(line.startswith(word) for line in lines) > asked, word)
     return [line for line in talker.lines if line.startswith(word)][-1].split()
+
+
+def test_the_counter_survives_a_crash(realm: str, capsys: pytest.CaptureFixture[str]) -> None:
+    async def main() -> None:
+        assert await count_together(realm=realm) == [12, 12]
+
+    run(main())
+    said = capsys.readouterr().out.splitlines()
+    assert "bob is given the count, 3" in said
+    assert "eve is given the count, 7" in said
+
+
+def test_the_counter_survives_a_cut_and_a_merge(realm: str) -> None:
+    async def main() -> None:
+        members = [CounterMember(name, speaks=False, realm=realm) for name in ("ada", "bob", "eve")]
+        for count, member in enumerate(members, 1):
+            await member.start()
+            await until(lambda count=count: all(one.group.has_state for one in members[:count]))  # type: ignore[misc]
+        await members[0].add(1)
+        await until(lambda: all(member.counter.total == 1 for member in members))
+        cut = True
+        sides = {"ada": 0, "bob": 0, "eve": 1}
+        for member in members:
+            sift(member.group, lambda packet, own=sides[member.name]: cut and sides[packet.source.name] != own)  # type: ignore[misc]
+        await until(lambda: [len(member.group.members) for member in members] == [2, 2, 1])
+        await members[0].add(10)
+        await members[2].add(100)
+        await until(lambda: [member.counter.total for member in members] == [11, 11, 101])
+        cut = False
+        await until(lambda: all(member.counter.total == 111 for member in members))
+        newcomer = CounterMember("new", speaks=False, realm=realm)
+        await newcomer.start()
+        await until(lambda: newcomer.counter.total == 111)
+        await newcomer.add(1000)
+        await until(lambda: all(member.counter.total == 1111 for member in (*members, newcomer)))
+        for member in (*members, newcomer):
+            await member.stop()
+
+    run(main())
+
+
+def test_who_gives_its_state_up_is_given_that_of_the_others(realm: str) -> None:
+    async def main() -> None:
+        ada, bob = (CounterMember(name, speaks=False, realm=realm) for name in ("ada", "bob"))
+        await ada.start()
+        await until(lambda: ada.group.has_state)
+        await bob.start()
+        await until(lambda: bob.group.has_state)
+        await ada.add(5)
+        await until(lambda: bob.counter.total == 5)
+        bob.counter._added.clear()
+        bob.group.renew_state()
+        assert not bob.group.has_state
+        await until(lambda: bob.group.has_state)
+        await ada.add(1)
+        await until(lambda: ada.counter.total == bob.counter.total == 6)
+        await bob.stop()
+        await ada.stop()
+
+    run(main())
