@@ -230,6 +230,15 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
         int,
         Meta(ge=1, le=1024 * MIB, description="The largest message that is sent or put together again.", extra=_SIZE),
     ] = 64 * MIB
+    state_discovery: Annotated[
+        int,
+        Meta(
+            ge=10 * MILLISECOND,
+            le=86400 * SECOND,
+            description="A process with a `state` that hears nobody for this long is the first of its group.",
+            extra=_DURATION,
+        ),
+    ] = 3 * SECOND
     state_limit_bytes: Annotated[
         int,
         Meta(ge=1, le=1 << 44, description="The largest state that a newcomer takes.", extra=_SIZE),

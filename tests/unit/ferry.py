@@ -39,7 +39,13 @@ from unisono.transfer import Transfers
 from unisono.units import KIB, MILLISECOND, SECOND
 
 GROUP = "g"
-SETTINGS = Settings(service="timestamp", state_chunk_bytes=KIB, state_rate_bytes=1 << 30, state_patience=SECOND)
+SETTINGS = Settings(
+    service="timestamp",
+    state_chunk_bytes=KIB,
+    state_rate_bytes=1 << 30,
+    state_patience=SECOND,
+    state_discovery=SECOND,
+)
 
 
 class Boat:

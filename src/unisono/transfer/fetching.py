@@ -44,8 +44,6 @@ from unisono.wire.transfer_frames import (
     write_transfer_frame,
 )
 
-FOUNDING_KEEP_ALIVES = 5
-"""Who hears nobody for this many keep-alives is the first of its group."""
 FIRST_REST = 100 * MILLISECOND
 """How long to wait when nobody could give the state, at first; each time twice as long."""
 LONGEST_REST = 2 * SECOND
@@ -115,7 +113,7 @@ class Fetching:
         self._new_channel = new_channel
         self._new_request = new_request
         self._phase = Phase.ALONE
-        self._due: int | None = now + FOUNDING_KEEP_ALIVES * settings.keep_alive
+        self._due: int | None = now + settings.state_discovery
         self._view: View | None = None
         self._point: Point | None = None
         self._floor: Point | None = None
@@ -195,7 +193,7 @@ class Fetching:
     def _become_alone(self, now: int) -> None:
         if self._phase is not Phase.ALONE:
             self._phase = Phase.ALONE
-            self._due = now + FOUNDING_KEEP_ALIVES * self._settings.keep_alive
+            self._due = now + self._settings.state_discovery
 
     def _ask_all(self, now: int) -> list[Effect]:
         """Ask every other member: in an order that differs from newcomer to newcomer."""
