@@ -566,9 +566,9 @@ select run, 'L7', "group", process, incarnation, position, null from gauge where
 D10 = """
 with told as (
     select *, first_value(number) over (partition by run, "group", view, sequence, reason
-        order by process, incarnation, position) as right
+        order by process, incarnation, position) as first
     from membership where kind in ('STATE', 'SAVED', 'LOADED') and gapless(service))
-select run, 'D10', "group", process, incarnation, position, null from told where number is distinct from right
+select run, 'D10', "group", process, incarnation, position, null from told where number is distinct from first
 """
 
 AUDITS = {
