@@ -109,7 +109,14 @@ def halfway(new: Talker) -> None:
         told = [line.split() for line in lines if line.startswith("progress")]
         return bool(told) and int(told[-1][1]) * 2 >= int(told[-1][2]) > 0
 
-    new.wait(half, "that half has come")
+    for _ in range(10):
+        try:
+            new.wait(half, "that half has come")
+        except AssertionError:
+            print(f"not half way yet: {new.lines[-1:]}", flush=True)
+            continue
+        return
+    raise AssertionError(f"half never came: {new.lines[-40:]}")
 
 
 def until_equal(one: Talker, other: Talker) -> list[str]:
