@@ -11,6 +11,7 @@ from unisono.simulation import state
 from unisono.simulation.draw import draw
 from unisono.simulation.scenario_file import read_scenario
 from unisono.simulation.world import World
+from unisono.transfer.kept import after
 
 SMALL = """
 name = "small-states"
@@ -79,7 +80,7 @@ def test_the_disk_of_a_newcomer_is_held_against_the_digests() -> None:
 
 def test_a_newcomer_that_misses_a_message_after_its_point_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """The property is no formality: a transfer that loses one message breaks it."""
-    right = state.after
+    right = after
 
     def wrong(*arguments: Any) -> Any:
         skipped = False
