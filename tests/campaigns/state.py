@@ -19,6 +19,8 @@ from time import monotonic, sleep
 from tests.network.processes import Talker
 
 MEMORY_GOAL_MB = 64
+LEAST_SHARE = 0.95
+"""So much of the load must go on meanwhile, the second of suspicion after the kill included."""
 CHUNK_BYTES = 256 * 1024
 
 
@@ -59,6 +61,7 @@ def run(directory: Path, size: int, hot: int, rate: int, message_bytes: int) -> 
         for one in (source, *old.values()):
             one.tell("base")
         sleep(5)  # the load comes to its pace; nothing is waited for here
+        before = {name: len(rates_of(one)) for name, one in old.items()}
         new = member("new", size)
         wait_for(new, "ready")
         began = monotonic()
@@ -72,11 +75,13 @@ def run(directory: Path, size: int, hot: int, rate: int, message_bytes: int) -> 
         seconds = monotonic() - began
         received = next(line.split() for line in new.lines if line.startswith("received"))
         print(f"{received[2]} bytes came from {received[1]} in the end, {seconds:.1f} s after the join", flush=True)
-        took = [int(line.split()[1]) for line in survivor.lines if line.startswith("took")]
+        took = rates_of(survivor)[before[survivor.name] :]
         source.tell("halt")
         wait_for(source, "halted")
         complaints = until_equal(new, survivor)
-        rates = f"mean {sum(took) / max(len(took), 1):.0f}, least {min(took, default=0)}"
+        mean = sum(took) / max(len(took), 1)
+        complaints += [f"{mean:.0f} messages a second, not {rate}"] if mean < LEAST_SHARE * rate else []
+        rates = f"mean {mean:.0f}, least {min(took, default=0)}"
         print(f"{survivor.name} took messages a second: {rates}, of {rate} sent; all: {took}", flush=True)
         counters = json.loads(" ".join(ask(new, "counters")[1:]))
         came, again = counters["transfer: chunks received"], counters.get("transfer: a chunk came again", 0)
@@ -92,6 +97,11 @@ def run(directory: Path, size: int, hot: int, rate: int, message_bytes: int) -> 
             if peak - base > MEMORY_GOAL_MB:
                 complaints.append(f"{one.name} took {peak - base:.1f} MB more")
     return complaints
+
+
+def rates_of(one: Talker) -> list[int]:
+    """How many messages a member took in each second."""
+    return [int(line.split()[1]) for line in one.lines if line.startswith("took")]
 
 
 def wait_for(one: Talker, word: str) -> None:
