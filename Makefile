@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy explore missed partitions bench bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign hierarchy explore missed partitions state bench bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -74,6 +74,9 @@ RUNS ?= 50
 
 partitions: $(STAMP) ## Split five real processes in namespaces, 50 times by 3 and 2 and 50 times into five, and time the merges
 	$(BIN)/python -m tests.campaigns.partitions --runs $(RUNS)
+
+state: $(STAMP) ## Let a member join with 500 MB of state and kill who gives it half way, while 5,000 messages a second go on
+	$(BIN)/python -m tests.campaigns.state
 
 bench: $(STAMP) ## Measure throughput and latency of four members on this machine, view changes of eight and five, 10,000 groups, the engine alone
 	$(BIN)/python benchmarks/throughput.py

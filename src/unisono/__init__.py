@@ -25,14 +25,17 @@ from unisono.events import (
     SendAccepted,
     SendRefused,
     SourceUnavailable,
+    StateProgress,
+    StateReceived,
     Unrecovered,
     View,
     ViewReason,
 )
 from unisono.group import Group, GroupEvent, join
-from unisono.identity import MessageId, ProcessId, StartPoint, ViewId
+from unisono.identity import MessageId, Point, ProcessId, StartPoint, ViewId
 from unisono.reconciliation import Reconciliation
 from unisono.runtime.process import Process
+from unisono.runtime.state_keeper import State
 from unisono.settings import Role, Service, Settings
 
 try:
@@ -55,6 +58,7 @@ __all__ = [
     "MessageTooLarge",
     "NetworkError",
     "NotMember",
+    "Point",
     "Process",
     "ProcessId",
     "Reconciliation",
@@ -68,6 +72,9 @@ __all__ = [
     "Settings",
     "SourceUnavailable",
     "StartPoint",
+    "State",
+    "StateProgress",
+    "StateReceived",
     "StorageError",
     "TraceError",
     "UnisonoError",

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from unisono.distances import DistanceTable
 from unisono.events import Event
-from unisono.identity import ProcessId
+from unisono.identity import Point, ProcessId
 from unisono.settings import Role, Service, Settings
 from unisono.trace.schema import AnyRow
 from unisono.wire.control_messages import Contribution
@@ -148,6 +148,8 @@ class Join(Struct, frozen=True, tag=True):
     group: str
     settings: Settings
     protocol: str = "intergroup"
+    stateful: bool = False
+    """Whether the application has a state that others give it, and that it gives to others."""
 
 
 class Leave(Struct, frozen=True, tag=True):
@@ -193,6 +195,51 @@ class Recover(Struct, frozen=True, tag=True):
     name: str = ""
 
 
+class StateSaved(Struct, frozen=True, tag=True):
+    """The application wrote its state into the blob that it was asked to fill; it has this many bytes."""
+
+    group: str
+    request: int
+    size: int
+
+
+class StateNotSaved(Struct, frozen=True, tag=True):
+    """The application could not write its state."""
+
+    group: str
+    request: int
+    reason: str
+
+
+class StateLoaded(Struct, frozen=True, tag=True):
+    """The application has taken the state of another."""
+
+    group: str
+    request: int
+
+
+class StateNotLoaded(Struct, frozen=True, tag=True):
+    """The state was not taken: its point was never reached here (`missed`), or these pieces of it are damaged."""
+
+    group: str
+    request: int
+    reason: str
+    missed: bool = False
+    damaged: tuple[int, ...] = ()
+
+
+class ClaimState(Struct, frozen=True, tag=True):
+    """The application says that its own state counts, although others may have another."""
+
+    group: str
+
+
+class RenewState(Struct, frozen=True, tag=True):
+    """The application gives its state up, and wants that of the others."""
+
+    group: str
+
+
 class TimePassed(Struct, frozen=True, tag=True, gc=False):
     """The deadline the engine asked for has come."""
 
@@ -220,7 +267,7 @@ class DistancesKnown(Struct, frozen=True, tag=True):
     table: DistanceTable | None
 
 
-Command = Start | Join | Leave | Send | ChangeService | ChangeRole | Recover
+Command = Start | Join | Leave | Send | ChangeService | ChangeRole | Recover | ClaimState | RenewState
 Fact = (
     DatagramReceived
     | FrameReceived
@@ -231,6 +278,10 @@ Fact = (
     | ListenFailed
     | StorageDone
     | StorageFailed
+    | StateSaved
+    | StateNotSaved
+    | StateLoaded
+    | StateNotLoaded
     | EventsTaken
     | TimePassed
     | PacketReceived
@@ -316,6 +367,67 @@ class ReadLog(Struct, frozen=True, tag=True):
     request: int
 
 
+class WriteBlob(Struct, frozen=True, tag=True, gc=False):
+    """Write into a blob, a file of this life that need not outlive it; it is there once something is written."""
+
+    blob: str
+    request: int
+    offset: int
+    data: bytes
+
+
+class ReadBlob(Struct, frozen=True, tag=True, gc=False):
+    """Read from a blob; the answer has one record, shorter than asked for where the blob ends."""
+
+    blob: str
+    request: int
+    offset: int
+    size: int
+
+
+class DropBlob(Struct, frozen=True, tag=True):
+    """A blob is needed no longer; this is not answered."""
+
+    blob: str
+
+
+class Piece(Struct, frozen=True, gc=False):
+    """A part of a state: where in its blob it lies, and the digest that it must have."""
+
+    offset: int
+    size: int
+    digest: bytes
+
+
+class SaveState(Struct, frozen=True, tag=True):
+    """Let the application write its state into a blob, when it has taken everything delivered before this effect."""
+
+    group: str
+    request: int
+    blob: str
+
+
+class LoadState(Struct, frozen=True, tag=True):
+    """Let the application take a state, the pieces of a blob in this order, and then what comes after the point."""
+
+    group: str
+    request: int
+    blob: str
+    point: Point
+    provider: ProcessId
+    pieces: tuple[Piece, ...]
+
+
+class FoundState(Struct, frozen=True, tag=True):
+    """No other has a state: the application's own counts, and it takes everything that was kept for it.
+
+    `point` is where that was found.
+    """
+
+    group: str
+    point: Point | None
+
+
 class Deliver(Struct, frozen=True, tag=True, gc=False):
     """Hand events to the application, in this order. Every Message among them becomes a DELIVER row."""
 
@@ -359,6 +471,12 @@ Effect = (
     | AppendLog
     | SyncLog
     | ReadLog
+    | WriteBlob
+    | ReadBlob
+    | DropBlob
+    | SaveState
+    | LoadState
+    | FoundState
     | Deliver
     | Contribute
     | Note

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from unisono.identity import ProcessId, StartPoint, ViewId
+from unisono.identity import Point, ProcessId, StartPoint, ViewId
 
 SHOWN_BYTES = 60
 """So much of a message is shown to a person."""
@@ -123,6 +123,34 @@ class Unrecovered(Struct, frozen=True):
     name: str = ""
 
 
+class StateProgress(Struct, frozen=True):
+    """How much of the group's state has come to this newcomer, of how much, and from whom; 0 of 0 while it asks.
+
+    `trouble` says why it goes on slower than it could, where it does: nobody is there, a disk is full.
+    """
+
+    received: int
+    size: int
+    provider: ProcessId | None
+    trouble: str = ""
+
+    def __str__(self) -> str:
+        """In one line, for a person."""
+        source = "" if self.provider is None else f" from {self.provider.name}"
+        return f"state: {self.received} of {self.size} bytes{source}" + (f" ({self.trouble})" if self.trouble else "")
+
+
+class StateReceived(Struct, frozen=True):
+    """The application has the group's state, as of a point; what follows are the messages after it.
+
+    Without a provider there was none to be had, and the application's own counts.
+    """
+
+    provider: ProcessId | None
+    size: int = 0
+    point: Point | None = None
+
+
 class SendAccepted(Struct, frozen=True):
     """The messages of one send command have left this process."""
 
@@ -161,6 +189,8 @@ Event = (
     | SourceUnavailable
     | Gap
     | Unrecovered
+    | StateProgress
+    | StateReceived
     | SendAccepted
     | SendRefused
     | Left

@@ -32,6 +32,8 @@ from unisono.events import (
     SendAccepted,
     SendRefused,
     SourceUnavailable,
+    StateProgress,
+    StateReceived,
     Unrecovered,
     View,
 )
@@ -39,6 +41,7 @@ from unisono.identity import ProcessId, why_bad_name
 from unisono.runtime.inbox import Inbox
 from unisono.runtime.outbox import Outbox
 from unisono.runtime.process import Process, realm_name
+from unisono.runtime.state_keeper import State, StateEffect, StateKeeper
 from unisono.runtime.transports import TransportName
 from unisono.settings import Role, Service, Settings, read_settings
 
@@ -48,15 +51,30 @@ PROTOCOLS = ("intergroup",)
 SEQUENCE_LIMIT = (1 << 63) - 1
 """No sequence is above this."""
 
-GroupEvent = Message | View | Excluded | DroppedOut | LeftBehind | SourceUnavailable | Gap | Unrecovered
+GroupEvent = (
+    Message
+    | View
+    | Excluded
+    | DroppedOut
+    | LeftBehind
+    | SourceUnavailable
+    | Gap
+    | Unrecovered
+    | StateProgress
+    | StateReceived
+)
 """What iteration over a group gives."""
 
 
 class Group:
     """One group as one process takes part in it. Made by `join`; used inside `async with`, in one event loop."""
 
-    def __init__(self, name: str, process: Process | Lease, settings: Settings, protocol: str) -> None:
+    def __init__(
+        self, name: str, process: Process | Lease, settings: Settings, protocol: str, state: State | None = None
+    ) -> None:
         self.name = name
+        self._state = state
+        self._keeper: StateKeeper | None = None
         self.settings = settings
         self._lease = process
         self._protocol = protocol
@@ -118,6 +136,8 @@ class Group:
         begins. Into `timestamp` the old service goes on until the order can begin, soon after this returns.
         """
         outbox = self._open_outbox()
+        if self._state is not None and service != "timestamp":
+            raise GroupError('a state goes with service="timestamp"; leave, and join without `state`')
         chosen = sources if isinstance(sources, str) else list(sources)
         alone = {} if service == "timestamp" else {"across": ""}  # only timestamps order messages across groups
         settings = read_settings({"service": service, "sources": chosen, **alone}, self.settings)
@@ -171,6 +191,22 @@ class Group:
             raise outbox.error
         self.process.give(wanted)
 
+    @property
+    def has_state(self) -> bool:
+        """Whether this process has the group's state, or was the first: what `state` is there for."""
+        return self._keeper is not None and self._keeper.has_state
+
+    def claim_state(self) -> None:
+        """Say that this process's own state counts, where those who have another do not come back."""
+        self._open_keeper().claim()
+
+    def renew_state(self) -> None:
+        """Give up this process's state, such as after `Excluded`, and be given that of the others.
+
+        Events that were not taken yet are thrown away: the state that comes is of a later point.
+        """
+        self._open_keeper().renew()
+
     def __aiter__(self) -> Self:
         return self
 
@@ -220,11 +256,11 @@ class Group:
         process = self._lease.acquire() if isinstance(self._lease, Lease) else self._lease
         try:
             await process.start()
-            self._inbox = Inbox(loop, lambda count: process.give(EventsTaken(self.name, count)))
+            self._inbox = self._make_inbox(process, loop)
             self._outbox = Outbox(self.name, self.settings, loop, process.give)
             self._joined, self._left = loop.create_future(), loop.create_future()
             settings = replace(self.settings, trace=process.traced)
-            await process.attach(self.name, self, settings, self._protocol)
+            await process.attach(self.name, self, settings, self._protocol, self._state is not None)
             self._process = process
             await self._joined
         except BaseException:
@@ -271,10 +307,16 @@ class Group:
                 if isinstance(event, View):
                     self._view = event
                 taken.append(event)
-        if taken:
+        if taken and self._keeper is not None:
+            self._keeper.on_events(taken)
+        elif taken:
             inbox.put(taken)
         if left:
             self._end(NotMember(f"this process has left {self.name!r}; join it again to send"))
+
+    def on_state(self, effect: StateEffect) -> None:
+        if self._keeper is not None:
+            self._keeper.carry_out(effect)
 
     def on_failed(self, error: BaseException) -> None:
         if self._inbox is not None:
@@ -292,6 +334,22 @@ class Group:
             self._outbox.close(error)
         if self._left is not None and not self._left.done():
             self._left.set_result(None)
+
+    def _make_inbox(self, process: Process, loop: asyncio.AbstractEventLoop) -> Inbox:
+        def report(count: int) -> None:
+            process.give(EventsTaken(self.name, count))
+
+        if self._state is None:
+            return Inbox(loop, report)
+        self._keeper = StateKeeper(self.name, self._state, process.blobs, loop, report, process.give)
+        return self._keeper.inbox
+
+    def _open_keeper(self) -> StateKeeper:
+        if self._process is None:
+            raise self._not_joined()
+        if self._keeper is None:
+            raise GroupError(f"{self.name!r} was joined without `state`; give it to join")
+        return self._keeper
 
     def _open_inbox(self) -> Inbox:
         if self._inbox is None:
@@ -363,6 +421,7 @@ def join(
     storage: str | os.PathLike[str] | None = None,
     protocol: str = "intergroup",
     process: Process | None = None,
+    state: State | None = None,
     **settings: object,
 ) -> Group:
     """A group to use with `async with`.
@@ -370,7 +429,9 @@ def join(
     `name` is this process's own and stays the same over restarts; by default it gets a new one. `realm` keeps strangers
     apart (by default the environment variable UNISONO_REALM). `transport` is "multicast" or "mesh"; `seeds` are
     endpoints of a mesh. `trace` is a directory for the trace. `process` uses a process made before, instead of the
-    options above. The rest are settings of the group, such as service="unordered" or patience="2s".
+    options above. `state` has `save(file)` and `load(file)`: a newcomer is given the state of a member, and then the
+    messages that follow it; for that service is "timestamp". The rest are settings of the group, such as
+    service="unordered" or patience="2s".
     """
     if (complaint := why_bad_name(group)) is not None:
         raise SettingError("group", complaint)
@@ -379,8 +440,9 @@ def join(
     if "trace" in settings:
         raise SettingError("trace", "give the directory of the trace")
     chosen = read_settings(settings)
+    _check_state(state, chosen)
     if process is not None:
-        return Group(group, process, chosen, protocol)
+        return Group(group, process, chosen, protocol, state)
     options: dict[str, Any] = {
         "name": name,
         "realm": realm_name(realm),
@@ -394,7 +456,16 @@ def join(
         "control": Settings(**{name: getattr(chosen, name) for name in ControlSettings.__struct_fields__}),
         "site_timeout": chosen.site_timeout,
     }
-    return Group(group, Lease(options), chosen, protocol)
+    return Group(group, Lease(options), chosen, protocol, state)
+
+
+def _check_state(state: object, settings: Settings) -> None:
+    if state is None:
+        return
+    if settings.service != "timestamp":
+        raise SettingError("state", f'a state is passed on in service="timestamp" only, not {settings.service!r}')
+    if not callable(getattr(state, "save", None)) or not callable(getattr(state, "load", None)):
+        raise SettingError("state", f"expected an object with save(file) and load(file), got {type(state).__name__}")
 
 
 def _checked(data: object) -> bytes:

@@ -76,6 +76,21 @@ class StartPoint(NamedTuple):
     number: int
 
 
+class Point(NamedTuple):
+    """A place in the total order of a group: in this view, before the message with that number of each source.
+
+    A source that is not named here begins with its first message.
+    """
+
+    view: ViewId
+    numbers: tuple[tuple[ProcessId, Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]], ...]
+
+    def reaches(self, other: Point) -> bool:
+        """Whether nothing that comes before the other place comes after this one; both are in one view."""
+        mine = dict(self.numbers)
+        return all(mine.get(source, 1) >= number for source, number in other.numbers)
+
+
 def new_incarnation(wall: int, entropy: bytes, last: int) -> int:
     """A 63-bit incarnation, above `last` where the disk remembered one.
 

@@ -12,12 +12,15 @@ from enum import Enum, auto
 from unisono.clock import LamportClock
 from unisono.distances import DistanceTable
 from unisono.engine import (
+    SITE,
+    Address,
     AppendLog,
     ChangeRole,
     ChangeService,
     ChannelClosed,
     ChannelFailed,
     ChannelOpened,
+    ClaimState,
     Contribute,
     DatagramReceived,
     Deliver,
@@ -29,6 +32,7 @@ from unisono.engine import (
     FrameReceived,
     Join,
     Leave,
+    Listen,
     ListenFailed,
     Listening,
     Note,
@@ -37,8 +41,13 @@ from unisono.engine import (
     ReadLog,
     Record,
     Recover,
+    RenewState,
     Send,
     Start,
+    StateLoaded,
+    StateNotLoaded,
+    StateNotSaved,
+    StateSaved,
     StorageDone,
     StorageFailed,
     SyncLog,
@@ -57,6 +66,7 @@ from unisono.sealing import KeyAgreement, NullKeyAgreement, NullSeal, Seal
 from unisono.settings import Settings
 from unisono.site import Change, Site
 from unisono.trace.schema import GaugeRow, MembershipRow
+from unisono.transfer import Transfers
 from unisono.wire.layout import group_number
 from unisono.wire.reading import group_inside, read_datagram
 from unisono.wire.refusals import Refusal
@@ -68,6 +78,8 @@ WAITING_LIMIT = 10_000
 """Sends that may wait while a process starts."""
 _READ, _APPEND, _SYNC = 1, 2, 3
 _OF_CHANNELS = (FrameReceived, ChannelOpened, ChannelClosed, ChannelFailed, Listening, ListenFailed)
+
+_OF_STATES = (StateSaved, StateNotSaved, StateLoaded, StateNotLoaded, ClaimState, RenewState)
 
 GroupCommand = Join | Leave | Send | EventsTaken | ChangeService | ChangeRole | Recover
 
@@ -110,6 +122,7 @@ class Node:
         "_site_told",
         "_told",
         "_told_table",
+        "_transfers",
         "_waiting",
         "_with_site",
     )
@@ -156,6 +169,7 @@ class Node:
         self._site_timeout = site_timeout
         self._site: Site | None = None
         self._site_told: SiteChanged | None = None
+        self._transfers: Transfers | None = None
 
     @property
     def process(self) -> ProcessId | None:
@@ -174,12 +188,21 @@ class Node:
 
     def deadline(self) -> int | None:
         earliest = self._agenda.earliest
-        for engine in (self._seat, self._site):
+        for engine in (self._seat, self._site, self._transfers):
             if engine is not None and (due := engine.deadline()) is not None and (earliest is None or due < earliest):
                 earliest = due
         return earliest
 
     def handle(self, fact: Fact, now: int, wall: int) -> list[Effect]:
+        effects = self._handle(fact, now, wall)
+        if self._transfers:
+            for effect in [one for one in effects if isinstance(one, Deliver) and one.group in self._transfers]:
+                effects += self._transfers.on_events(effect.group, effect.events, now)
+            for name in [name for name in self._transfers.groups if name not in self._groups]:
+                effects += self._transfers.leave(name)
+        return effects
+
+    def _handle(self, fact: Fact, now: int, wall: int) -> list[Effect]:
         if isinstance(fact, DatagramReceived):
             return self._on_datagram(fact, now, wall)
         if isinstance(fact, TimePassed):
@@ -188,6 +211,8 @@ class Node:
                 effects += self._handle_in(name, fact, now, wall)
             if self._site is not None:
                 effects += self._handle_in_site(self._site, fact, now, wall)
+            if self._transfers is not None and (due := self._transfers.deadline()) is not None and due <= now:
+                effects += self._transfers.handle(fact, now)
             if self._seat is not None and (due := self._seat.deadline()) is not None and due <= now:
                 effects += self._seat.handle(fact, now, wall)
                 self._note_distances()
@@ -195,10 +220,14 @@ class Node:
         if isinstance(fact, Start):
             self._phase = Phase.READING
             return [ReadLog(INCARNATION_LOG, _READ)]
+        if self._transfers is not None and (isinstance(fact, _OF_STATES) or self._transfers.owns(fact)):
+            return self._transfers.handle(fact, now)
         if isinstance(fact, StorageDone | StorageFailed):
             return self._on_storage(fact, now, wall)
         if isinstance(fact, Join | Leave | Send | EventsTaken | ChangeService | ChangeRole | Recover):
             return self._on_command(fact, now, wall)
+        if self._transfers is not None and isinstance(fact, ChannelOpened) and fact.accepted and fact.peer != SITE:
+            return self._transfers.on_called(fact.channel, now)
         if self._site is not None and isinstance(fact, _OF_CHANNELS):
             return self._handle_in_site(self._site, fact, now, wall)
         return [Note("node: nobody here uses channels")]
@@ -250,6 +279,8 @@ class Node:
         self._numbers[group_number(self._realm, join.group)] = join.group
         if engine.across:
             self._domains.setdefault(engine.across, Interleaving()).add(join.group, engine)
+        if join.stateful and self._transfers is not None:
+            self._transfers.join(join.group, join.settings, now)
         return self._handle_in(join.group, join, now, wall)
 
     def _handle_in(self, name: str, fact: Fact, now: int, wall: int) -> list[Effect]:
@@ -271,6 +302,11 @@ class Node:
         else:
             self._agenda.set(name, engine.deadline())
         return effects
+
+    def _address_of(self, group: str, process: ProcessId) -> Address | None:
+        """Where another member of a group is, if it is followed there."""
+        engine = self._groups.get(group)
+        return None if engine is None else engine.address_of(process)
 
     def _pass_on(self, effects: list[Effect], now: int) -> list[Effect]:
         """Hand to the control hierarchy what a group says to it."""
@@ -351,9 +387,11 @@ class Node:
             effects += self._seat.start(now, wall)
         if self._site is not None:
             effects += self._handle_in_site(self._site, Start(), now, wall)
+        self._transfers = Transfers(self._process, self._address_of)
+        effects.append(Listen())
         waiting, self._waiting = self._waiting, []
         for fact in waiting:
-            effects += self.handle(fact, now, wall)
+            effects += self._handle(fact, now, wall)
         return effects
 
 

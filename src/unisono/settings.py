@@ -247,6 +247,41 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
         int,
         Meta(ge=1, le=1024 * MIB, description="The largest message that is sent or put together again.", extra=_SIZE),
     ] = 64 * MIB
+    state_discovery: Annotated[
+        int,
+        Meta(
+            ge=10 * MILLISECOND,
+            le=86400 * SECOND,
+            description="A process with a `state` that hears nobody for this long is the first of its group.",
+            extra=_DURATION,
+        ),
+    ] = 3 * SECOND
+    state_limit_bytes: Annotated[
+        int,
+        Meta(ge=1, le=1 << 44, description="The largest state that a newcomer takes.", extra=_SIZE),
+    ] = 16 * 1024 * MIB
+    state_chunk_bytes: Annotated[
+        int,
+        Meta(ge=KIB, le=4 * MIB, description="A state is given in chunks of this size.", extra=_SIZE),
+    ] = 256 * KIB
+    state_rate_bytes: Annotated[
+        int,
+        Meta(
+            ge=KIB,
+            le=1 << 40,
+            description="So much of a state a newcomer asks for in a second, to leave room for messages.",
+            extra=_SIZE,
+        ),
+    ] = 32 * MIB
+    state_patience: Annotated[
+        int,
+        Meta(
+            ge=100 * MILLISECOND,
+            le=86400 * SECOND,
+            description="A newcomer that gets nothing from who gives it the state for this long asks another.",
+            extra=_DURATION,
+        ),
+    ] = 30 * SECOND
     datagram_bytes: Annotated[
         int,
         Meta(ge=576, le=65_000, description="The largest datagram, seal and repair envelope included.", extra=_SIZE),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
@@ -86,6 +86,19 @@ class SyncGroup:
 
         self._call(ask())
 
+    @property
+    def has_state(self) -> bool:
+        """Whether this process has the group's state, or was the first."""
+        return self._group.has_state
+
+    def claim_state(self) -> None:
+        """Say that this process's own state counts."""
+        self._call(_done(self._group.claim_state))
+
+    def renew_state(self) -> None:
+        """Give up this process's state, and be given that of the others."""
+        self._call(_done(self._group.renew_state))
+
     def receive(self, timeout_seconds: float | None = None) -> GroupEvent | None:
         """The next event, or None when none came in time or the group was left."""
         found = self._call(self._receive(1, timeout_seconds))
@@ -146,6 +159,10 @@ class SyncGroup:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _done(work: Callable[[], None]) -> None:
+    work()
 
 
 def join(group: str, **options: Any) -> SyncGroup:

@@ -23,10 +23,13 @@ from unisono.engine import (
     CloseChannel,
     Deliver,
     Fact,
+    FoundState,
     FrameReceived,
     Listen,
+    LoadState,
     OpenChannel,
     ReadLog,
+    SaveState,
     SendFrame,
     StorageDone,
     StorageFailed,
@@ -47,6 +50,9 @@ class Nobody:
 
     def deliver(self, effect: Deliver) -> None:
         raise AssertionError(f"a courier delivers nothing: {effect}")
+
+    def state(self, effect: SaveState | LoadState | FoundState) -> None:
+        raise AssertionError(f"a courier has no state: {effect}")
 
     def joined(self, address: Address, error: NetworkError | None) -> None:
         assert error is None

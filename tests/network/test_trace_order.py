@@ -9,7 +9,17 @@ from pathlib import Path
 from random import Random
 
 from tests.network.meeting import run, until
-from unisono.engine import Address, Deliver, Join, Leave, Send, multicast_address
+from unisono.engine import (
+    Address,
+    Deliver,
+    FoundState,
+    Join,
+    Leave,
+    LoadState,
+    SaveState,
+    Send,
+    multicast_address,
+)
 from unisono.errors import NetworkError
 from unisono.events import Left, Message
 from unisono.node import Node
@@ -74,6 +84,9 @@ class Application:
     def deliver(self, effect: Deliver) -> None:
         self.messages += sum(isinstance(event, Message) for event in effect.events)
         self.left = self.left or any(isinstance(event, Left) for event in effect.events)
+
+    def state(self, effect: SaveState | LoadState | FoundState) -> None:
+        raise AssertionError(f"nobody has a state here: {effect}")
 
     def joined(self, address: Address, error: NetworkError | None) -> None:
         assert error is None

@@ -563,7 +563,16 @@ L7 = """
 select run, 'L7', "group", process, incarnation, position, null from gauge where kind = 'GAUGE' and value > cap
 """
 
+D10 = """
+with told as (
+    select *, first_value(number) over (partition by run, "group", view, sequence, reason
+        order by process, incarnation, position) as first
+    from membership where kind in ('STATE', 'SAVED', 'LOADED') and gapless(service))
+select run, 'D10', "group", process, incarnation, position, null from told where number is distinct from first
+"""
+
 AUDITS = {
+    "D10": D10,
     "D1": D1,
     "D2": D2,
     "D8": D8,

@@ -19,6 +19,7 @@ from unisono.engine import (
     Fact,
     JoinAddress,
     LeaveAddress,
+    Listen,
     Note,
     ReadLog,
     Record,
@@ -207,6 +208,8 @@ class World:
                         facts.append(StorageDone(effect.request))
                     case SyncLog():
                         facts.append(StorageDone(effect.request))
+                    case Listen():
+                        pass  # nobody opens a channel here
                     case _:
                         raise AssertionError(f"no hands for {effect}")
             if station.reading:

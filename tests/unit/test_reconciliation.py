@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from unisono import Message, ProcessId, Reconciliation, View, ViewId
+from unisono import Message, Point, ProcessId, Reconciliation, StateReceived, View, ViewId, ViewReason
 
 A, B, C, D = (ProcessId(name, 1) for name in "abcd")
 
@@ -98,3 +98,49 @@ def test_other_messages_are_the_applications() -> None:
 def test_there_is_nothing_to_tell_before_the_first_view() -> None:
     with pytest.raises(ValueError, match="no view yet"):
         Reconciliation(A).wrap(b"")
+
+
+def joined(start: int, members: tuple[ProcessId, ...], transitional: tuple[ProcessId, ...]) -> View:
+    """A view into which all others came for the first time."""
+    others = tuple((process, ViewReason.JOINED) for process in members if process not in transitional)
+    return View(ViewId(start, members[0], 1), None, members, (), others, transitional=transitional)
+
+
+def test_newcomers_that_are_given_the_state_are_told_nothing() -> None:
+    old, new = Reconciliation(A, transfer=True), Reconciliation(B, transfer=True)
+    first = view(1, (A,), (A,))
+    old.on_received(StateReceived(None, 0, Point(first.id, ())))
+    assert not old.on_view(first)
+    second = joined(2, (A, B), (A,))
+    assert old.on_view(second), "it cannot know yet whether the other has a state too"
+    claim = said(A, old.wrap(lambda: pytest.fail("nobody wants the state")), second)
+    assert old.unwrap(claim) == b""
+    new.on_received(StateReceived(A, 5, Point(second.id, ())))
+    assert not new.on_view(second)
+    assert new.unwrap(claim) == b""
+    assert old.settled
+    assert new.settled
+    assert not old.owes
+    assert not new.owes
+    third = joined(3, (A, B, C), (A, B))
+    assert [one.on_view(third) for one in (old, new)] == [False, False]
+
+
+def test_two_that_were_each_the_first_tell_each_other() -> None:
+    sides = {process: Reconciliation(process, transfer=True) for process in (A, B)}
+    for start, (process, one) in enumerate(sides.items(), 1):
+        alone = view(start, (process,), (process,))
+        one.on_received(StateReceived(None, 0, Point(alone.id, ())))
+        assert not one.on_view(alone)
+    met = {process: joined(5, (A, B), (process,)) for process in sides}
+    spoken = [(process, one.wrap(b"never")) for process, one in sides.items() if one.on_view(met[process])]
+    said_so_far = 0
+    while spoken:
+        source, data = spoken.pop(0)
+        said_so_far += 1
+        for process, one in sides.items():
+            one.unwrap(said(source, data, met[process]))
+            if one.owes:
+                spoken.append((process, one.wrap(b"state")))
+    assert said_so_far == 4, "a claim and a state of each"
+    assert all(one.settled for one in sides.values())

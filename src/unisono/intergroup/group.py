@@ -153,6 +153,11 @@ class IntergroupEngine:
         """Whatever this group still delivers has a later timestamp, or this one where it is its next message's."""
         return self._receiving.following.reached
 
+    def address_of(self, process: ProcessId) -> Address | None:
+        """Where another process of the group is, if this one follows it."""
+        stream = self._receiving.following.streams.get(process)
+        return None if stream is None else stream.address
+
     def resumption(self) -> Resumption:
         sending = self._sending
         views, attempts = self._delivery.view_count, self._receiving.following.activations.attempts

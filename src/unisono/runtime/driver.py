@@ -20,22 +20,29 @@ from unisono.engine import (
     Contribute,
     DatagramReceived,
     Deliver,
+    DropBlob,
     Effect,
     Engine,
     Fact,
+    FoundState,
     JoinAddress,
     LeaveAddress,
+    LoadState,
     Note,
     OpenChannel,
+    ReadBlob,
     ReadLog,
     Record,
+    SaveState,
     SendDatagram,
     SendFrame,
     Start,
     SyncLog,
     TimePassed,
+    WriteBlob,
 )
 from unisono.errors import NetworkError, UnisonoError
+from unisono.runtime.blobs import Blobs
 from unisono.runtime.channels import Channels
 from unisono.runtime.storage import Storage
 from unisono.runtime.tracing import Tracer
@@ -52,6 +59,10 @@ class Application(Protocol):
 
     def deliver(self, effect: Deliver) -> None:
         """Events for the application."""
+        ...
+
+    def state(self, effect: SaveState | LoadState | FoundState) -> None:
+        """Something to do about the application's state in a group."""
         ...
 
     def joined(self, address: Address, error: NetworkError | None) -> None:
@@ -74,8 +85,10 @@ class Driver:
         storage: Storage,
         application: Application,
         tracer: Tracer | None = None,
+        blobs: Blobs | None = None,
     ) -> None:
         self.engine = engine
+        self._blobs = blobs or Blobs(None)
         self.counters: Counter[str] = Counter()
         self._transport = transport
         self._channels = channels
@@ -94,6 +107,7 @@ class Driver:
         """Open for business; the engine's first fact."""
         self._loop = asyncio.get_running_loop()
         self._storage.start(self._loop, self.give)
+        self._blobs.start(self._loop, self.give)
         self._channels.start(self._loop, self.give, self.count)
         await self._transport.start(self._loop, self.give_all, self.count)
         self.give(Start())
@@ -113,6 +127,7 @@ class Driver:
             await self._channels.stop()
             self._transport.close()
             self._storage.close()
+            self._blobs.close()
 
     def give(self, fact: Fact) -> None:
         """Hand a fact to the engine, after those it has not handled yet."""
@@ -191,6 +206,10 @@ class Driver:
             self._transport.leave(effect.address)
         elif isinstance(effect, AppendLog | SyncLog | ReadLog):
             self._storage.request(effect)
+        elif isinstance(effect, WriteBlob | ReadBlob | DropBlob):
+            self._blobs.request(effect)
+        elif isinstance(effect, SaveState | LoadState | FoundState):
+            self._application.state(effect)
         elif isinstance(effect, SendFrame | OpenChannel | CloseChannel):
             self._leaving.append(effect)
         else:

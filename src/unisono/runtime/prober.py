@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from unisono.engine import Address, Deliver
+from unisono.engine import Address, Deliver, FoundState, LoadState, SaveState
 from unisono.errors import GroupError, NetworkError, SettingError, UnisonoError
 from unisono.identity import why_bad_name
 from unisono.probing.asker import LEAST_WAIT, MOST_WAIT, Asker, Round
@@ -95,6 +95,9 @@ class Prober:
 
     def joined(self, address: Address, error: NetworkError | None) -> None:
         raise AssertionError("who asks joins nothing")
+
+    def state(self, effect: SaveState | LoadState | FoundState) -> None:
+        raise AssertionError("who asks has no state")
 
     def failed(self, error: BaseException) -> None:
         failure = error if isinstance(error, UnisonoError) else GroupError(f"asking stopped: {error!r}")

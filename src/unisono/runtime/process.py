@@ -16,11 +16,12 @@ from typing import Literal, Protocol, Self
 
 from msgspec.structs import replace
 
-from unisono.engine import Address, Deliver, Fact, Join, Leave, group_at
+from unisono.engine import Address, Deliver, Fact, FoundState, Join, Leave, LoadState, SaveState, group_at
 from unisono.errors import GroupError, NetworkError, SettingError, UnisonoError
 from unisono.events import Event, Left, SiteChanged
 from unisono.identity import ProcessId, why_bad_name
 from unisono.node import NO_GROUP, Node
+from unisono.runtime.blobs import Blobs
 from unisono.runtime.channels import Channels
 from unisono.runtime.driver import Driver
 from unisono.runtime.storage import DiskStorage, MemoryStorage, Storage, state_directory
@@ -41,6 +42,8 @@ class Member(Protocol):
     def on_joined(self, error: NetworkError | None) -> None: ...
 
     def on_events(self, events: Sequence[Event]) -> None: ...
+
+    def on_state(self, effect: SaveState | LoadState | FoundState) -> None: ...
 
     def on_failed(self, error: BaseException) -> None: ...
 
@@ -95,6 +98,7 @@ class Process:
         self._driver: Driver | None = None
         self._transport: Transport | None = None
         self._node: Node | None = None
+        self._blobs: Blobs | None = None
         self._starting: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._closed = False
@@ -113,6 +117,12 @@ class Process:
         if self._transport is None:
             raise GroupError(f"process {self.name!r} has no address yet; start it first")
         return str(self._transport.address)
+
+    @property
+    def blobs(self) -> Blobs:
+        """Where states are kept while they are given or taken."""
+        assert self._blobs is not None, "a process is started before it is used"
+        return self._blobs
 
     @property
     def counters(self) -> Counter[str]:
@@ -168,7 +178,9 @@ class Process:
     ) -> None:
         await self.close()
 
-    async def attach(self, group: str, member: Member, settings: Settings, protocol: str) -> None:
+    async def attach(
+        self, group: str, member: Member, settings: Settings, protocol: str, stateful: bool = False
+    ) -> None:
         """Join a group, after an earlier stay in it has ended; the answer is `on_joined`."""
         while (leaving := self._leaving.get(group)) is not None and self._failure is None:
             await asyncio.shield(leaving)
@@ -177,7 +189,7 @@ class Process:
         if group in self._members:
             raise GroupError(f"process {self.name!r} is in group {group!r} already; use that, or leave it first")
         self._members[group] = member
-        self.give(Join(group, settings, protocol))
+        self.give(Join(group, settings, protocol, stateful))
 
     def detach(self, group: str) -> None:
         """A group is over for this process."""
@@ -206,6 +218,11 @@ class Process:
         if effect.group in self._leaving and any(isinstance(event, Left) for event in effect.events):
             self._leaving.pop(effect.group).set_result(None)
 
+    def state(self, effect: SaveState | LoadState | FoundState) -> None:
+        member = self._members.get(effect.group)
+        if member is not None:
+            member.on_state(effect)
+
     def joined(self, address: Address, error: NetworkError | None) -> None:
         member = self._members.get(group_at(address))
         if member is not None:
@@ -222,6 +239,7 @@ class Process:
 
     async def _start(self) -> None:
         storage = self._open_storage()
+        self._blobs = Blobs(self._logs_directory())
         try:
             transport = self._open_transport()
         except BaseException:
@@ -240,7 +258,7 @@ class Process:
         )
         tracer = None if self._trace is None else Tracer(self._trace, self.name)
         channels = Channels(self.realm, transport.channel_socket)
-        driver = Driver(self._node, transport, channels, storage, self, tracer)
+        driver = Driver(self._node, transport, channels, storage, self, tracer, self.blobs)
         try:
             await driver.start()
         except BaseException:
@@ -250,10 +268,14 @@ class Process:
         _LOG.info("%s runs at %s in realm %r", self.name, transport.address, self.realm)
 
     def _open_storage(self) -> Storage:
+        directory = self._logs_directory()
+        return MemoryStorage() if directory is None else DiskStorage(directory)
+
+    def _logs_directory(self) -> Path | None:
+        """Where this process keeps its logs; None where it keeps none."""
         if self._storage == "memory":
-            return MemoryStorage()
-        directory = state_directory(self.realm, self.name) if self._storage is None else Path(self._storage)
-        return DiskStorage(directory)
+            return None
+        return state_directory(self.realm, self.name) if self._storage is None else Path(self._storage)
 
     def _open_transport(self) -> Transport:
         return open_transport(self._transport_name, self.realm, self._interface, self._port, self._seeds)

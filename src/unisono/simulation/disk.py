@@ -1,4 +1,4 @@
-"""A simulated disk: logs that keep what was synced, and the ways in which a disk fails.
+"""A simulated disk: logs that keep what was synced, blobs of one life, and the ways in which a disk fails.
 
 Records are framed and checksummed as on a real disk, so that torn writes and flipped bits are found when it is read.
 """
@@ -17,7 +17,7 @@ class DiskError(Exception):
 class Disk:
     """The disk of one member; it outlives the process unless the member restarts without it."""
 
-    __slots__ = ("_logs", "_random", "_snapshots", "_synced", "_trouble")
+    __slots__ = ("_blobs", "_logs", "_random", "_snapshots", "_synced", "_trouble")
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -25,6 +25,7 @@ class Disk:
         self._synced: dict[str, int] = {}
         self._snapshots: dict[str, bytes] = {}
         self._trouble: set[str] = set()
+        self._blobs: dict[str, bytearray] = {}
 
     def append(self, log: str, record: bytes) -> None:
         if "full" in self._trouble:
@@ -47,6 +48,25 @@ class Disk:
         del data[frames.ending.whole_bytes :]
         self._synced[log] = min(self._synced.get(log, 0), len(data))
         return records
+
+    def write_blob(self, blob: str, offset: int, data: bytes) -> None:
+        if "full" in self._trouble:
+            raise DiskError("no space left")
+        kept = self._blobs.setdefault(blob, bytearray())
+        kept.extend(bytes(max(0, offset + len(data) - len(kept))))
+        kept[offset : offset + len(data)] = data
+
+    def read_blob(self, blob: str, offset: int, size: int) -> bytes:
+        if "error" in self._trouble:
+            raise DiskError("read failed")
+        return bytes(self._blobs.get(blob, b"")[offset : offset + size])
+
+    def drop_blob(self, blob: str) -> None:
+        self._blobs.pop(blob, None)
+
+    def drop_blobs(self) -> None:
+        """A new life has none of the blobs of the one before."""
+        self._blobs.clear()
 
     def begin(self, trouble: str) -> None:
         """`full` and `error` last; `flip` and `stale` happen at once; `lose_unsynced` and `torn` wait for a crash."""
@@ -75,8 +95,8 @@ class Disk:
         self._snapshots.clear()
 
     def _flip(self) -> None:
-        for log in sorted(self._logs):
-            data = self._logs[log]
+        files = [self._logs[log] for log in sorted(self._logs)] + [self._blobs[blob] for blob in sorted(self._blobs)]
+        for data in files:
             if data:
                 data[self._random.randrange(len(data))] ^= 1 << self._random.randrange(8)
 

@@ -17,18 +17,23 @@ from unisono.engine import (
     Contribute,
     DatagramReceived,
     Deliver,
+    DropBlob,
     Effect,
     Engine,
     EventsTaken,
     Fact,
+    FoundState,
     JoinAddress,
     LeaveAddress,
     Listen,
+    LoadState,
     Note,
     OpenChannel,
+    ReadBlob,
     ReadLog,
     Record,
     Recover,
+    SaveState,
     Send,
     SendDatagram,
     SendFrame,
@@ -38,12 +43,14 @@ from unisono.engine import (
     StorageFailed,
     SyncLog,
     TimePassed,
+    WriteBlob,
 )
 from unisono.events import Gap, Left, Message, SendAccepted, SendRefused
 from unisono.simulation.clocks import EPOCH, LocalClock
 from unisono.simulation.disk import Disk, DiskError
+from unisono.simulation.state import StateKeeper
 from unisono.trace.recorder import Recorder
-from unisono.trace.schema import AnyRow
+from unisono.trace.schema import AnyRow, MembershipRow
 from unisono.units import MICROSECOND, MILLISECOND, SECOND
 
 SOCKET_LIMIT = 512
@@ -106,6 +113,7 @@ class Machine:
         "reading",
         "recorder",
         "slowness",
+        "states",
         "wall",
     )
 
@@ -125,6 +133,7 @@ class Machine:
         self.slowness = 0.0
         self.addresses: dict[Address, None] = {}
         self.groups: dict[str, Stay] = {}
+        self.states: dict[str, StateKeeper] = {}
         self._world = world
         self._socket_limit = socket_limit or SOCKET_LIMIT
         self._inbox: deque[Fact] = deque()
@@ -149,6 +158,7 @@ class Machine:
         assert self.engine is None, "one process at a time"
         self.engine = engine
         self.life += 1
+        self.disk.drop_blobs()
         self.recorder = Recorder(run, self.name, self.name)
         self.give(Start())
 
@@ -159,6 +169,7 @@ class Machine:
             self._world.listen(self, address, False)
         self.addresses.clear()
         self.groups.clear()
+        self.states.clear()
         self._inbox.clear()
         self._afterwards.clear()
         self._untaken.clear()
@@ -222,6 +233,8 @@ class Machine:
     def read_again(self) -> None:
         """The application takes events again, all that it left first."""
         self.reading = True
+        for keeper in self.states.values():
+            keeper.read_again()
         for group, count in list(self._untaken.items()):
             self._untaken[group] = 0
             if count:
@@ -262,15 +275,36 @@ class Machine:
         elif isinstance(effect, LeaveAddress):
             self.addresses.pop(effect.address, None)
             world.listen(self, effect.address, False)
-        elif isinstance(effect, AppendLog | SyncLog | ReadLog):
+        elif isinstance(effect, AppendLog | SyncLog | ReadLog | WriteBlob | ReadBlob):
             world.give_later(self, world.now + STORAGE_DELAY, self._store(effect))
+        elif isinstance(effect, DropBlob):
+            self.disk.drop_blob(effect.blob)
+        elif isinstance(effect, SaveState | LoadState | FoundState):
+            self.states[effect.group].carry_out(effect, self.reading)
         else:
             assert not isinstance(effect, Contribute), "a node keeps these to itself"
             world.channel_effect(self, effect)
 
+    def carry_state(self, group: str, size: int) -> None:
+        """The application has a state in a group, of about this size."""
+        life = self.life
+
+        def give(fact: Fact) -> None:
+            self._world.give_later(self, self._world.now + STORAGE_DELAY, fact)
+
+        def write(row: MembershipRow) -> None:
+            assert self.recorder is not None, "a living process has a recorder"
+            now = self._world.now
+            self._world.write(self.recorder.stamp(row, self.monotonic.read(now), now))
+
+        self.states[group] = StateKeeper(group, f"{self.name} {life}", size, self.disk, give, write)
+
     def _hand_over(self, effect: Deliver) -> None:
         """The application takes messages at once, while it reads, and asks for what it is told did not come."""
         messages = 0
+        keeper = self.states.get(effect.group)
+        if keeper is not None:
+            keeper.on_events(effect.events, self.reading)
         for event in effect.events:
             if isinstance(event, Message):
                 messages += 1
@@ -278,8 +312,10 @@ class Machine:
                 self.give(Recover(effect.group, event.source, event.first, event.last))
             elif isinstance(event, SendAccepted | SendRefused):
                 self._world.send_answered(self, effect.group, isinstance(event, SendAccepted))
-            elif isinstance(event, Left) and self.groups.pop(effect.group) is Stay.RETURNING:
-                self._world.join(self, effect.group)
+            elif isinstance(event, Left):
+                self.states.pop(effect.group, None)
+                if self.groups.pop(effect.group) is Stay.RETURNING:
+                    self._world.join(self, effect.group)
         if not messages:
             return
         if self.reading:
@@ -287,9 +323,13 @@ class Machine:
         else:
             self._untaken[effect.group] = self._untaken.get(effect.group, 0) + messages
 
-    def _store(self, effect: AppendLog | SyncLog | ReadLog) -> Fact:
+    def _store(self, effect: AppendLog | SyncLog | ReadLog | WriteBlob | ReadBlob) -> Fact:
         try:
-            if isinstance(effect, AppendLog):
+            if isinstance(effect, WriteBlob):
+                self.disk.write_blob(effect.blob, effect.offset, effect.data)
+            elif isinstance(effect, ReadBlob):
+                return StorageDone(effect.request, (self.disk.read_blob(effect.blob, effect.offset, effect.size),))
+            elif isinstance(effect, AppendLog):
                 self.disk.append(effect.log, effect.record)
             elif isinstance(effect, SyncLog):
                 self.disk.sync(effect.log)

@@ -138,6 +138,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     seed: int | None = None
     members: int | tuple[int, int] = 3
     sites: int | None = None
+    state: int | None = None
     duration: int = 10 * SECOND
     settle: int = 10 * SECOND
     expect: str = "held"

@@ -94,6 +94,9 @@ TRACE_KINDS = (
     "RTX",
     "GC",
     "MARK",
+    "STATE",
+    "SAVED",
+    "LOADED",
 )
 """Trace rows that a fault may wait for with `when`."""
 
@@ -136,6 +139,7 @@ SCENARIO_KEYS: dict[str, Key] = {
     "seed": Key(whole(0)),
     "members": Key(one_or_range(whole(1, MEMBER_LIMIT))),
     "sites": Key(whole(1, MEMBER_LIMIT)),
+    "state": Key(SIZE),
     "duration": Key(SPAN),
     "settle": Key(TIME),
     "expect": Key(TEXT),

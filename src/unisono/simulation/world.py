@@ -188,7 +188,11 @@ class World:
                 continue
             if plan.name not in machine.groups:
                 machine.groups[plan.name] = Stay.MEMBER
-                machine.give(Join(plan.name, self._settings(machine)))
+                settings, state = self._settings(machine), self._scenario.state
+                stateful = state is not None and settings.service == "timestamp"
+                if state is not None and stateful:
+                    machine.carry_state(plan.name, state)
+                machine.give(Join(plan.name, settings, stateful=stateful))
             elif machine.groups[plan.name] is Stay.LEAVING:
                 machine.groups[plan.name] = Stay.RETURNING
 

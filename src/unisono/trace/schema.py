@@ -117,14 +117,16 @@ class ViewRow(Row, kw_only=True, tag="view"):
 
 class MembershipRow(Row, kw_only=True, tag="membership"):
     """START JOIN LEAVE CRASH END LEFT_BEHIND UNAVAILABLE ACTIVATE GRANT SUSPECT MRA AGREED EXCLUDED SELF_FAIL BOOTSTRAP
-    COORDINATOR CHILD: what happens to processes.
+    COORDINATOR CHILD STATE SAVED LOADED: what happens to processes.
 
     `peer` is the other process where there is one. CRASH is written by whoever knows (the simulator); END says
     that the run ended while the process lived: a process with neither is audited as crashed at its last row.
     `across` (JOIN) names the domain whose groups this process hears in one order, where it asked for that. EXCLUDED
     is written by a process that learns that the others went on without it, SELF_FAIL by one that cannot follow the
     views of its group and starts anew, BOOTSTRAP by a receiver that looks for a view, MRA by a sender that begins a
-    membership repair, AGREED by one whose application sees other views, where an agreed one stands for it.
+    membership repair, AGREED by one whose application sees other views, where an agreed one stands for it. STATE, SAVED
+    and LOADED tell an application's state at a point: `sequence` stands for the point, `number` is a digest of the
+    state, `reason` its lineage, and LOADED has who gave it in `peer`.
     """
 
     peer: str | None = None

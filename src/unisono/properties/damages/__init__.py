@@ -15,6 +15,7 @@ from unisono.properties.damages import (
     rings,
     runs,
     settled,
+    states,
     synchrony,
     views,
 )
@@ -100,6 +101,7 @@ _ALL = (
     settled.ghost_in_the_last_view,
     settled.never_delivered_in_the_view,
     settled.deaf_at_the_end,
+    states.changed_state,
 )
 
 DAMAGES: dict[str, Damage] = {item.name: item for item in _ALL}

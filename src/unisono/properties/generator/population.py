@@ -71,6 +71,8 @@ class Member:
         self.installed: AgreedView | None = None
         self.cut: dict[Member, int] | None = None
         self.newest = 0
+        self.state: int | None = None
+        """A hash of what it delivered in its view, where it has that from the start."""
         self.strange = service != "RTO"
         self.left = False
         self.stretch = 1

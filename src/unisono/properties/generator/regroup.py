@@ -8,7 +8,7 @@ from unisono.properties.generator.agreement import AgreedView, Passage
 from unisono.properties.generator.order import begins_above
 from unisono.properties.generator.run import Run
 from unisono.trace import schema
-from unisono.trace.schema import MembershipRow, Reason, RepairRow, ViewRow
+from unisono.trace.schema import MembershipRow, Reason, RepairRow, ViewRow, body_hash
 
 if TYPE_CHECKING:
     from random import Random
@@ -80,6 +80,7 @@ class Regrouping(Run):
                 self.grant(member, source, number)
         member.view, member.installed, member.cut, member.index = view.word, view, None, 0
         member.newest = view.start_time
+        member.state = None if middle is not None else body_hash(view.word.encode())
         member.enter_order()
         if member.role == "sender" and not view.seen:
             if middle is None:

@@ -13,6 +13,7 @@ from unisono.trace.schema import (
     MembershipRow,
     Reason,
     ViewRow,
+    body_hash,
 )
 
 if TYPE_CHECKING:
@@ -208,6 +209,16 @@ class Run:
             member.due[source] = member.lowest[source] = message.number + 1
         else:
             member.loose.setdefault(source, set()).add(message.number)
+        if member.service == "RTO" and member.state is not None:
+            self.change_state(member, message)
+
+    def change_state(self, member: Member, message: Message) -> None:
+        """An application whose state is what it delivered in the view tells it now and then."""
+        member.state = body_hash(f"{member.state} {message.timestamp} {message.body}".encode())
+        if message.number % 2 == 0:
+            point = sorted((source.life.name, source.life.incarnation, due) for source, due in member.due.items())
+            told = {"sequence": body_hash(repr(point).encode()), "number": member.state, "reason": member.view}
+            self.note(MembershipRow, "STATE", member, **told)
 
     def deliver_next(self, member: Member, source: Member) -> None:
         self.deliver(member, source, source.sent[member.due[source] - 1])

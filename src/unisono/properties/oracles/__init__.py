@@ -12,6 +12,7 @@ from unisono.properties.oracles.own import self_delivery, self_delivery_liveness
 from unisono.properties.oracles.precision import membership_precision, termination
 from unisono.properties.oracles.progress import bounded_resources, no_deadlock
 from unisono.properties.oracles.repair import release_safety, repair_efficiency, stability
+from unisono.properties.oracles.states import one_state
 from unisono.properties.oracles.synchrony import (
     agreed_forward_set,
     same_view,
@@ -42,6 +43,7 @@ __all__ = [
     "multicast_liveness",
     "no_deadlock",
     "no_duplication",
+    "one_state",
     "primary_component",
     "receiver_chain",
     "release_safety",
