@@ -143,8 +143,8 @@ SCENARIO_KEYS: dict[str, Key] = {
     "marks_seeds": Key(whole(1)),
 }
 
-TABLES = ("options", "network", "group", "workload", "member", "fault", "random")
-REPEATED_TABLES = ("group", "workload", "member", "fault")
+TABLES = ("options", "network", "group", "workload", "member", "churn", "fault", "random")
+REPEATED_TABLES = ("group", "workload", "member", "churn", "fault")
 
 BURST_KEYS = {"every": Key(SPAN, required=True), "packets": Key(whole(1), required=True)}
 
@@ -193,6 +193,14 @@ WORKLOAD_KEYS: dict[str, Key] = {
 MEMBER_KEYS = {"index": Key(MEMBER, required=True), "joins": Key(TIME), "leaves": Key(TIME)}
 MEMBER_SETTINGS = ("service", "role")
 """Settings that a member has as keys of its own, beside `options`."""
+
+CHURN_KEYS: dict[str, Key] = {
+    "members": Key(or_word("receivers", list_of(MEMBER, least=1))),
+    "rate": Key(number(1e-3, 1e5, "members that join in a second, above 0"), required=True),
+    "stay": Key(one_or_range(SPAN), required=True),
+    "start": Key(TIME),
+    "stop": Key(TIME),
+}
 
 WHEN_KEYS = {"kind": Key(one_of(TRACE_KINDS), required=True), "member": Key(MEMBER), "count": Key(whole(1))}
 
