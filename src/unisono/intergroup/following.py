@@ -159,7 +159,8 @@ class Following:
         for source, stream in sorted(self.streams.items()):
             stream.silent = self._is_silent(source)
             stream.in_view = False
-            self.activations.ask(step, source, stream.address, stream.attempt)
+            if reason is ViewReason.SERVICE:  # else it was told when it was asked
+                self.activations.ask(step, source, stream.address, stream.attempt)
         ordered.enter(step, message, start, reason)
         self._bury(step)
         self._catch_up(step, self.streams)

@@ -20,7 +20,7 @@ POLL_EVERY = 2 * SECOND
 REPORT_REST = 10 * MILLISECOND
 """News waits so long to be reported: others wait for what this process says first, and more news may come."""
 UNICAST_REPORTS = 2
-"""Reports to more sources than this are multicast, all in one."""
+"""Reports to more sources than this are multicast, all in one, where that reaches few who have no use for them."""
 
 
 class Reporting:
@@ -67,7 +67,7 @@ class Reporting:
         self._crowded.update(stream.source for stream in followed if stream.crowded)
         self._contribute(step, [(stream, entry) for stream, entry in entries if self._through_hierarchy(stream)])
         direct = [(stream, entry) for stream, entry in entries if self._speaks_for_itself(stream)]
-        if len(direct) <= UNICAST_REPORTS:
+        if len(direct) <= self._unicast_most(followed):
             for stream, entry in direct:
                 self._context.tell(step, stream.address, Report((entry,)))
         else:
@@ -78,6 +78,15 @@ class Reporting:
         settings = self._context.settings
         heartbeat = min(patience // 5, 5 * settings.keep_alive)
         self._context.deadlines.set("report", step.now + max(settings.report_interval, heartbeat))
+
+    def _unicast_most(self, followed: list[Stream]) -> int:
+        """To how many sources a report goes one by one: a multicast also costs every other receiver its while.
+
+        A sender speaks to all: its reports are a sign of life too.
+        """
+        if self._context.settings.role == "sender":
+            return UNICAST_REPORTS
+        return max(UNICAST_REPORTS, max(stream.listeners for stream in followed) // 2)
 
     def withdraw(self, step: Step) -> None:
         """Nobody is followed: the hierarchy need not count this process any more."""

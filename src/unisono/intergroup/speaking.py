@@ -34,6 +34,8 @@ from unisono.wire.messages import (
 
 FRESHNESS = 2 * SECOND
 """Who reported by itself so lately is not expected in the sum of others."""
+WELCOMES = 4
+"""So often in a keep-alive interval the time is said early for receivers that come."""
 INFORM_EVERY = 5
 """Keep-alive intervals after which one is sent whatever else was."""
 
@@ -146,7 +148,8 @@ class Speaking:
         )
         self._context.tell(step, address, grant)
         if message.ordered:
-            self.on_waited_for(step, self._context.clock.last)
+            rest = 0 if message.sender else self._context.settings.keep_alive // WELCOMES
+            self.on_waited_for(step, self._context.clock.last, rest)
 
     def _let_in(self, step: Step) -> None:
         """No message is in the middle any more: whoever waits for that begins with the next one."""
@@ -201,10 +204,11 @@ class Speaking:
         if step.now - self._alive_at >= INFORM_EVERY * self._context.settings.keep_alive:
             self.keep_alive(step)
 
-    def on_waited_for(self, step: Step, timestamp: int) -> None:
+    def on_waited_for(self, step: Step, timestamp: int, rest: int = 0) -> None:
         """Somebody's order cannot pass this time before this process says that it has (000 4.8 waits for a timer).
 
         It says so at once, but no more often than its share of what all senders together may: see `early_keep_alives`.
+        With `rest`, so long after the last time: of many receivers that come, one word lets all in.
         """
         if timestamp < self.sending.said or not self.audience.ordered:
             return
@@ -212,7 +216,7 @@ class Speaking:
         if most and timestamp >= self._wanted:
             self._wanted = timestamp
             share = (len(self._receiving.following.streams) + 1) * SECOND // most
-            self._context.deadlines.advance("early", max(step.now, self._early_at + share))
+            self._context.deadlines.advance("early", max(step.now, self._early_at + max(share, rest)))
 
     def say_early(self, step: Step) -> None:
         """Say the time, if nothing that was sent meanwhile has said it."""
