@@ -288,7 +288,9 @@ class Following:
             del self._followed[next(iter(self._followed))]
         silent = self._is_silent(source)
         timing = RequestTiming(self._context.process, self._context.pace)
-        self.streams[source] = stream = Stream(source, address, message, self._context.settings, silent, timing)
+        self.streams[source] = stream = Stream(
+            source, address, message, self._context.settings, silent, timing, step.now
+        )
         self._presentation.add(step, stream)
         self._bury(step)
         self._context.deadlines.advance("report", step.now)

@@ -238,7 +238,7 @@ class Speaking:
     def drop(self, step: Step, receiver: ProcessId) -> None:
         """A receiver no longer counts, by its own word or because that life of it is over."""
         self._asked.pop(receiver, None)
-        self.audience.drop(receiver)
+        self.audience.drop(receiver, step.now)
         self.advance(step)
 
     def on_gathered(self, step: Step, message: Gathered) -> None:
@@ -334,7 +334,7 @@ class Speaking:
         step.record(
             MembershipRow(kind="SUSPECT", peer=receiver.name, peer_incarnation=receiver.incarnation, reason=mark)
         )
-        self.audience.drop(receiver)
+        self.audience.drop(receiver, step.now)
         self._say_left_behind(step, receiver, listener.address, listener.attempt)
 
     def _say_left_behind(self, step: Step, receiver: ProcessId, address: Address, attempt: int) -> None:

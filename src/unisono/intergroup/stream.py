@@ -50,6 +50,7 @@ class Stream:
         "reported",
         "reporting",
         "silent",
+        "since",
         "source",
         "tickets",
         "timing",
@@ -65,8 +66,11 @@ class Stream:
         settings: Settings,
         silent: bool,
         timing: RequestTiming,
+        now: int = 0,
     ) -> None:
         self.source = source
+        self.since = now
+        """When the source let this process in."""
         self.timing = timing
         self.listeners = 1
         """How many receivers the source has, as it last said."""

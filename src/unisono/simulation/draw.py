@@ -16,7 +16,7 @@ from unisono.simulation.streams import stream
 
 
 def draw(scenario: Scenario, seed: int) -> Scenario:
-    """The scenario as this seed has it: members a number, options single values, who comes and goes and the random faults listed."""
+    """The scenario as this seed has it: members a number, options single values, all that is random listed."""
     members = scenario.members
     if not isinstance(members, int):
         members = stream(seed, "members").randint(*members)

@@ -137,7 +137,7 @@ class RandomFaults(Struct, frozen=True, kw_only=True):
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
-    """The whole file. After `draw` members is a number, options hold single values, there are no churns and random is None.
+    """The whole file. After `draw` members is a number, options hold single values, churns are none and random is None.
 
     In options a list is a choice that `draw` makes; a tuple is a value.
     """

@@ -207,7 +207,7 @@ class ControlProcess:
         for home in self._neighbours.homes():
             self._voice.contribute(step, home)
         if self.state.leads:
-            self._voice.gather(step, True)
+            self._voice.gather(step, True, news=not self._repeats)
         if self._repeats:
             self._repeats -= 1
             self._context.deadlines.advance("report", step.now + self._context.settings.report_interval)
