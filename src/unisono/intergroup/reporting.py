@@ -76,17 +76,18 @@ class Reporting:
         self._crowded.update(stream.source for stream in followed if stream.crowded)
         self._contribute(step, [(stream, entry) for stream, entry in entries if self._through_hierarchy(step, stream)])
         direct = [(stream, entry) for stream, entry in entries if self._speaks_for_itself(step, stream)]
+        settings = self._context.settings
+        heartbeat = max(settings.report_interval, min(patience // 5, 5 * settings.keep_alive))
         if len(direct) <= self._unicast_most(followed):
             for stream, entry in direct:
-                self._context.tell(step, stream.address, Report((entry,)))
+                if len(direct) <= UNICAST_REPORTS or stream.is_news(entry, step.now, heartbeat):
+                    self._context.tell(step, stream.address, Report((entry,)))
         else:
             self._context.broadcast(step, list(self._context.writer.reports([entry for _, entry in direct])))
         for stream, _ in direct:
             if stream.reporting == POLLED:
                 stream.polled_at = step.now
-        settings = self._context.settings
-        heartbeat = min(patience // 5, 5 * settings.keep_alive)
-        self._context.deadlines.set("report", step.now + max(settings.report_interval, heartbeat))
+        self._context.deadlines.set("report", step.now + heartbeat)
 
     def _unicast_most(self, followed: list[Stream]) -> int:
         """To how many sources a report goes one by one: a multicast also costs every other receiver its while.
