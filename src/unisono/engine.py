@@ -181,6 +181,13 @@ class Recover(Struct, frozen=True, tag=True):
     name: str = ""
 
 
+class CountAudience(Struct, frozen=True, tag=True):
+    """The application wants to know how many are in the group, or no longer; the answers are AudienceEstimates."""
+
+    group: str
+    wanted: bool = True
+
+
 class TimePassed(Struct, frozen=True, tag=True, gc=False):
     """The deadline the engine asked for has come."""
 
@@ -208,7 +215,7 @@ class DistancesKnown(Struct, frozen=True, tag=True):
     table: DistanceTable | None
 
 
-Command = Start | Join | Leave | Send | ChangeService | Recover
+Command = Start | Join | Leave | Send | ChangeService | Recover | CountAudience
 Fact = (
     DatagramReceived
     | FrameReceived

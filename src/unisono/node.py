@@ -18,6 +18,7 @@ from unisono.engine import (
     ChannelFailed,
     ChannelOpened,
     Contribute,
+    CountAudience,
     DatagramReceived,
     Deliver,
     DistancesKnown,
@@ -67,7 +68,7 @@ WAITING_LIMIT = 10_000
 _READ, _APPEND, _SYNC = 1, 2, 3
 _OF_CHANNELS = (FrameReceived, ChannelOpened, ChannelClosed, ChannelFailed, Listening, ListenFailed)
 
-GroupCommand = Join | Leave | Send | EventsTaken | ChangeService | Recover
+GroupCommand = Join | Leave | Send | EventsTaken | ChangeService | Recover | CountAudience
 
 
 class Phase(Enum):
@@ -191,7 +192,7 @@ class Node:
             return [ReadLog(INCARNATION_LOG, _READ)]
         if isinstance(fact, StorageDone | StorageFailed):
             return self._on_storage(fact, now, wall)
-        if isinstance(fact, Join | Leave | Send | EventsTaken | ChangeService | Recover):
+        if isinstance(fact, GroupCommand):
             return self._on_command(fact, now, wall)
         if self._site is not None and isinstance(fact, _OF_CHANNELS):
             return self._handle_in_site(self._site, fact, now, wall)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from unisono.clock import TIMESTAMP_LIMIT
 from unisono.identity import NO_VIEW, ProcessId, ViewId, ViewMark
 from unisono.sealing import NullSeal
+from unisono.wire.census_messages import CensusAnswer, CensusRequest
 from unisono.wire.control_messages import (
     WORD,
     Contributed,
@@ -171,6 +172,10 @@ control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
     st.builds(LeftBehindNotice, processes, sequences),
     st.builds(Deactivation, processes, sequences),
     st.builds(NameRequest, processes, names),
+    st.builds(
+        CensusRequest, positive, st.integers(0, 32), st.integers(0, (1 << 32) - 1), sequences, sequences, sequences
+    ),
+    st.builds(CensusAnswer, processes, positive),
 )
 
 
@@ -237,6 +242,8 @@ SAMPLE_CONTROL: list[ControlMessage] = [
     NewView(1 << 62, VIEW, (Seat(A, 3, 10, 4),), (Origin(VIEW, (A,), (UpTo(B, 7),)),), ((B, (A,)),), True, b""),
     CutInfo(VIEW, (UpTo(B, 7),)),
     ViewRequest(B, None),
+    CensusRequest(1, 12, 0, 0, 0, 0),
+    CensusAnswer(A, 3),
 ]
 SAMPLES: dict[str, bytes] = {
     "data": WRITER.data(SAMPLE_BATCH),

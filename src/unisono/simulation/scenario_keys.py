@@ -70,6 +70,8 @@ MESSAGES = (
     "farewell",
     "contributed",
     "gathered",
+    "census_request",
+    "census_answer",
 )
 """What a packet fault may single out with `message`."""
 
@@ -231,6 +233,7 @@ FAULTS: dict[str, FaultKind] = {
     "join": FaultKind(("member",), ("group",), lasting=False),
     "send": FaultKind(("member",), ("group", "size", "count"), lasting=False),
     "change": FaultKind(("member", "service"), ("group",), lasting=False),
+    "count_audience": FaultKind(("member",), ("group",), lasting=False),
 }
 
 FAULT_KEYS: dict[str, Key] = {
@@ -270,8 +273,8 @@ FAULT_DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """What a missing key means; a packet fault may leave its rate out only where it singles packets out."""
 
-DRAWN_KINDS = tuple(kind for kind in FAULTS if kind != "join")
-"""What [random] can draw; a drawn leave brings its join."""
+DRAWN_KINDS = tuple(kind for kind in FAULTS if kind not in ("join", "count_audience"))
+"""What [random] can draw; a drawn leave brings its join, and counting is no fault."""
 
 _DRAWN_NAMES = list_of(one_of(DRAWN_KINDS, LATER_FAULTS, "fault"), least=1)
 RANDOM_KEYS = {"count": Key(one_or_range(whole(0, 1000))), "kinds": Key(or_word("all", _DRAWN_NAMES))}

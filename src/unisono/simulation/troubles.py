@@ -40,6 +40,7 @@ class Stage(Protocol):
     def leave(self, machine: Machine, group: str | None) -> None: ...
     def join(self, machine: Machine, group: str | None) -> None: ...
     def change(self, machine: Machine, group: str | None, service: Service) -> None: ...
+    def count_audience(self, machine: Machine, group: str | None) -> None: ...
 
 
 class Troubles:
@@ -172,7 +173,7 @@ class Troubles:
             elif fault.kind == "disk":
                 assert fault.what is not None, "a disk fault says what"
                 machine.disk.begin(fault.what)
-        return fault.kind in ("crash", "clock_step", "leave", "join", "send", "change")
+        return fault.kind in ("crash", "clock_step", "leave", "join", "send", "change", "count_audience")
 
     def _act(self, fault: Fault) -> None:
         stage = self._stage
@@ -192,6 +193,8 @@ class Troubles:
             elif fault.kind == "change":
                 assert fault.service is not None, "a change says to what"
                 stage.change(machine, fault.group, fault.service)
+            elif fault.kind == "count_audience":
+                stage.count_audience(machine, fault.group)
 
     def _restart_later(self, machine: Machine, at: int, disk: bool) -> None:
         self._stage.schedule(at, lambda now: self._stage.restart(machine, disk))

@@ -17,6 +17,7 @@ from unisono.engine import (
     SITE,
     Address,
     ChangeService,
+    CountAudience,
     Engine,
     Fact,
     Join,
@@ -201,6 +202,11 @@ class World:
         for name in list(machine.groups):
             if group in (None, name):
                 machine.give(ChangeService(name, service))
+
+    def count_audience(self, machine: Machine, group: str | None) -> None:
+        for name in list(machine.groups):
+            if group in (None, name):
+                machine.give(CountAudience(name))
 
     def crash(self, machine: Machine) -> None:
         if not machine.alive:

@@ -162,6 +162,9 @@ class Member:
             elif command.do == "change":
                 for name in names:
                     process.give(ChangeService(name, msgspec.convert(command.data.decode(), Service)))
+            elif command.do == "count_audience":
+                for name in names:
+                    self._groups[name].count_audience()
             elif command.do == "leave":
                 for name in names:
                     self._start(self._groups.pop(name).leave())

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from unisono.clock import TIMESTAMP_LIMIT
 from unisono.identity import NAME_LIMIT_BYTES, NO_VIEW, ProcessId, ViewMark
+from unisono.wire.census_messages import CENSUS_TYPES, CensusMessage
 from unisono.wire.control_messages import HIERARCHY_TYPES, HierarchyMessage
 from unisono.wire.membership_messages import EXTENSION_LIMIT_BYTES, MEMBERSHIP_TYPES, MembershipMessage
 
@@ -194,6 +195,7 @@ ControlMessage = (
     | NameRequest
     | HierarchyMessage
     | MembershipMessage
+    | CensusMessage
 )
 
 CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
@@ -207,6 +209,7 @@ CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
     NameRequest,
     *HIERARCHY_TYPES,
     *MEMBERSHIP_TYPES,
+    *CENSUS_TYPES,
 )
 
 
