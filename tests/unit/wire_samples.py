@@ -173,7 +173,14 @@ control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
     st.builds(Deactivation, processes, sequences),
     st.builds(NameRequest, processes, names),
     st.builds(
-        CensusRequest, positive, st.integers(0, 32), st.integers(0, (1 << 32) - 1), sequences, sequences, sequences
+        CensusRequest,
+        positive,
+        st.integers(0, 32),
+        st.integers(0, (1 << 32) - 1),
+        sequences,
+        sequences,
+        sequences,
+        st.booleans(),
     ),
     st.builds(CensusAnswer, processes, positive),
 )
@@ -242,7 +249,7 @@ SAMPLE_CONTROL: list[ControlMessage] = [
     NewView(1 << 62, VIEW, (Seat(A, 3, 10, 4),), (Origin(VIEW, (A,), (UpTo(B, 7),)),), ((B, (A,)),), True, b""),
     CutInfo(VIEW, (UpTo(B, 7),)),
     ViewRequest(B, None),
-    CensusRequest(1, 12, 0, 0, 0, 0),
+    CensusRequest(1, 12, 0, 0, 0, 0, False),
     CensusAnswer(A, 3),
 ]
 SAMPLES: dict[str, bytes] = {

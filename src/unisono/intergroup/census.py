@@ -132,6 +132,8 @@ class Census:
             return
         self._wanted = wanted
         if not wanted:
+            if self._turn is not Turn.QUIET:
+                self._say(step, last=True)
             self._become_quiet()
             self._context.deadlines.clear("census")
             return
@@ -172,10 +174,13 @@ class Census:
 
     def _ask(self, step: Step) -> None:
         self._serial += 1
-        known = self._estimate or AudienceEstimate(0, 0.0, 0)
-        request = CensusRequest(self._serial, self._level, self._part, known.count, ceil(known.error), known.least)
-        self._context.broadcast(step, [request])
+        self._say(step)
         self._context.deadlines.set("census", step.now + LISTEN)
+
+    def _say(self, step: Step, last: bool = False) -> None:
+        known = self._estimate or AudienceEstimate(0, 0.0, 0)
+        numbers = known.count, ceil(known.error), known.least
+        self._context.broadcast(step, [CensusRequest(self._serial, self._level, self._part, *numbers, last)])
 
     def _finish_part(self, step: Step) -> None:
         """Whoever is in a part has answered both requests, or will not."""
@@ -233,23 +238,31 @@ class Census:
 
     def on_request(self, step: Step, source: ProcessId, address: Address, message: CensusRequest) -> None:
         """Another counts: answer if it means this process, and listen to what it knows."""
-        if in_part(source, self._context.process, message.level, message.part) and (
-            source in self._questions or len(self._questions) < ASKERS_LIMIT
-        ):
-            due = step.now + int(self._context.randomness.random() * SPREAD)
-            self._questions[source] = Question(address, message.serial, due)
-            self._context.deadlines.advance("answer", due)
+        if not message.last and in_part(source, self._context.process, message.level, message.part):
+            self._promise(step, source, address, message.serial)
         if self._turn is not Turn.QUIET and self._context.process < source:
             return
-        self._heard_at = step.now
-        self._level = message.level
-        if message.count:
-            self._estimate = AudienceEstimate(message.count, float(message.error), message.least)
+        self._heard_at, self._level = step.now, message.level
+        known = AudienceEstimate(message.count, float(message.error), message.least) if message.count else None
+        self._estimate = known or self._estimate
         if self._wanted:
             self._become_quiet()
             self._context.deadlines.set("census", step.now + QUIET)
-            if message.count and message.serial % 2:
-                self._tell(step, AudienceEstimate(message.count, float(message.error), message.least))
+            if known is not None and (message.last or message.serial % 2):
+                self._tell(step, known)
+        if message.last:  # whoever still wants to know counts anew
+            self._heard_at = self._estimate = None
+            if self._wanted:
+                self._context.deadlines.set("census", step.now + int(self._context.randomness.random() * SPREAD))
+
+    def _promise(self, step: Step, source: ProcessId, address: Address, serial: int) -> None:
+        """Answer after a while: not all at once."""
+        if source not in self._questions and len(self._questions) >= ASKERS_LIMIT:
+            step.note(Reason.TOO_MANY_ASKERS)
+            return
+        due = step.now + int(self._context.randomness.random() * SPREAD)
+        self._questions[source] = Question(address, serial, due)
+        self._context.deadlines.advance("answer", due)
 
     def answer(self, step: Step) -> None:
         """Say to whoever asked that this process is here."""

@@ -22,7 +22,7 @@ class CensusRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     """Whoever is in this part of the group answers: one of two to the power of `level`.
 
     For all others who want to know: there are about `count` members, with that standard error, rounded up, and `least`
-    of them answered. A count of zero is none yet.
+    of them answered. A count of zero is none yet. With `last` nobody is asked: this process counts no longer.
     """
 
     code: ClassVar[int] = 60
@@ -32,6 +32,7 @@ class CensusRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=
     count: _Number
     error: _Number
     least: _Number
+    last: bool = False
 
 
 class CensusAnswer(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
