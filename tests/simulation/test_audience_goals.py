@@ -1,10 +1,11 @@
-"""Receivers that come and go disturb nobody: no repair, no stall, however many reports are gathered."""
+"""Receivers that come and go disturb nobody, and many cost a sender no more than few."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
+from tests.simulation.audiences import large_audience, run_crowd
 from tests.simulation.churning import BEGINS, ROUND_TRIP, latencies, longest_pause, receiver_churn, repairs
 from tests.simulation.worlds import run_world
 from unisono.simulation.scenario import Workload
@@ -35,3 +36,15 @@ def test_stability_goes_on_while_reports_are_gathered_and_receivers_come_and_go(
     world = run_world(replace(drawn, workloads=load, options={**drawn.options, "window_bytes": 1 << 16}))
     assert world.monitors.violations == []
     assert longest_pause(world, BEGINS, 10 * SECOND) <= 5 * MILLISECOND + ROUND_TRIP
+
+
+def test_what_a_sender_spends_on_control_does_not_grow_with_its_receivers() -> None:
+    """Sixteen senders; with sixty receivers reports are gathered. The campaign has a thousand."""
+    options = {"direct_reports": 32, "control_interval": 300 * MILLISECOND}
+    few = run_crowd(large_audience(10, 13, seed=1, **options))
+    many = run_crowd(large_audience(60, 13, seed=1, **options))
+    for figures in (few, many):
+        assert figures.violations == 0
+        assert figures.estimate is not None
+        assert abs(figures.estimate - figures.members) <= figures.members / 10
+    assert many.control <= 1.25 * few.control

@@ -90,14 +90,10 @@ class Reporting:
         self._context.deadlines.set("report", step.now + heartbeat)
 
     def _unicast_most(self, followed: list[Stream]) -> int:
-        """To how many sources a report goes one by one: a multicast also costs every other receiver its while.
-
-        A sender speaks to all: its reports are a sign of life too.
-        """
-        if self._context.settings.role == "sender":
-            return UNICAST_REPORTS
+        """To how many sources a report goes one by one: a multicast also costs every other receiver its while."""
         listeners = max(stream.listeners for stream in followed)
-        return max(UNICAST_REPORTS, listeners // 2 if listeners > 1 else len(followed))
+        alone = listeners <= 1 and self._context.settings.role == "receiver"  # or it has not heard how many there are
+        return max(UNICAST_REPORTS, len(followed) if alone else listeners // 2)
 
     def withdraw(self, step: Step) -> None:
         """Nobody is followed: the hierarchy need not count this process any more."""

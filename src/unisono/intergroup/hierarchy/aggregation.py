@@ -139,6 +139,11 @@ class Gathering:
         self._own[contributor] = contributions
         return True
 
+    @property
+    def weight(self) -> int:
+        """About how many entries a site hands on: the most that one process of it says."""
+        return max((sum(len(one.entries) for one in said) for said in self._own.values()), default=0)
+
     def receive(self, child: ProcessId, message: Contributed) -> bool | None:
         """A child's word came; as for `Stored.add`."""
         return self._children.setdefault(child, Stored()).add(message)

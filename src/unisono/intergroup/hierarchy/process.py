@@ -28,6 +28,8 @@ from unisono.wire.messages import Whereabouts
 
 WATCH = SECOND
 """How often faults are looked for and the place in the hierarchy is thought over."""
+LIGHT = 4
+"""So many entries are said as often as news comes: twice as many, half as often."""
 URGENT_REPEATS = 2
 """How often an urgent contribution is repeated: it may be lost, and waits for no acknowledgement."""
 
@@ -197,7 +199,8 @@ class ControlProcess:
     # ── reports ──
 
     def _report_soon(self, step: Step) -> None:
-        interval = self._context.settings.report_interval
+        """Not more often than every report interval, and the more there is to say, the less often."""
+        interval = self._context.settings.report_interval * max(1, self._gathering.weight // LIGHT)
         last = self._last_report
         self._context.deadlines.advance("report", step.now if last is None else max(step.now, last + interval))
 
