@@ -40,9 +40,8 @@ def test_stability_goes_on_while_reports_are_gathered_and_receivers_come_and_go(
 
 def test_what_a_sender_spends_on_control_does_not_grow_with_its_receivers() -> None:
     """Sixteen senders; with sixty receivers reports are gathered. The campaign has a thousand."""
-    options = {"direct_reports": 32, "control_interval": 300 * MILLISECOND}
-    few = run_crowd(large_audience(10, 13, seed=1, **options))
-    many = run_crowd(large_audience(60, 13, seed=1, **options))
+    few = run_crowd(large_audience(10, 13, seed=1))
+    many = run_crowd(large_audience(60, 13, seed=1))
     for figures in (few, many):
         assert figures.violations == 0
         assert figures.estimate is not None
