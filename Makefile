@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy explore missed partitions state bench bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state bench bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -56,13 +56,16 @@ OTHER_SEEDS ?= 0:20
 SCENARIOS := $(basename $(notdir $(wildcard src/unisono/simulation/scenarios/*.toml)))
 
 campaign: $(STAMP) ## Run 240 seeds of chaos and 20 of every other scenario but the large ones; SEEDS= and OTHER_SEEDS= choose others
-	@status=0; for name in chaos $(filter-out chaos hierarchy-%,$(SCENARIOS)); do \
+	@status=0; for name in chaos $(filter-out chaos hierarchy-% receiver-churn large-audience,$(SCENARIOS)); do \
 		seeds=$(OTHER_SEEDS); if [ $$name = chaos ]; then seeds=$(SEEDS); fi; \
 		echo "$(BIN)/unisono simulate $$name --seeds $$seeds"; \
 		$(BIN)/unisono simulate $$name --seeds $$seeds || status=1; done; exit $$status
 
 hierarchy: $(STAMP) ## Hold the control hierarchy of 20, 200 and 1,000 sites to its figures, and let a third of its coordinators crash
 	$(BIN)/python -m tests.campaigns.hierarchy
+
+audience: $(STAMP) ## Let a hundred receivers come and go in a second for a minute, and measure 10, 100 and 1,000 that stay
+	$(BIN)/python -m tests.campaigns.audience
 
 explore: $(STAMP) ## Try every order of what can happen in one repair of three members, within bounds; some minutes
 	$(BIN)/python -m tests.exploration

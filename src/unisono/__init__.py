@@ -15,6 +15,7 @@ from unisono.errors import (
     UnisonoError,
 )
 from unisono.events import (
+    AudienceEstimate,
     DroppedOut,
     Event,
     Excluded,
@@ -44,6 +45,7 @@ except PackageNotFoundError:  # imported from a source tree that was not install
     __version__ = "0+source"
 
 __all__ = [
+    "AudienceEstimate",
     "DroppedOut",
     "Event",
     "Excluded",

@@ -240,6 +240,13 @@ class RenewState(Struct, frozen=True, tag=True):
     group: str
 
 
+class CountAudience(Struct, frozen=True, tag=True):
+    """The application wants to know how many are in the group, or no longer; the answers are AudienceEstimates."""
+
+    group: str
+    wanted: bool = True
+
+
 class TimePassed(Struct, frozen=True, tag=True, gc=False):
     """The deadline the engine asked for has come."""
 
@@ -267,7 +274,7 @@ class DistancesKnown(Struct, frozen=True, tag=True):
     table: DistanceTable | None
 
 
-Command = Start | Join | Leave | Send | ChangeService | ChangeRole | Recover | ClaimState | RenewState
+Command = Start | Join | Leave | Send | ChangeService | ChangeRole | Recover | ClaimState | RenewState | CountAudience
 Fact = (
     DatagramReceived
     | FrameReceived

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from math import ceil, floor
 from typing import Literal
 
 from msgspec import Struct
 
 from unisono.identity import Point, ProcessId, StartPoint, ViewId
 
+NINETEEN_OF_TWENTY = 1.96
+"""So many standard errors to either side of an estimate."""
 SHOWN_BYTES = 60
 """So much of a message is shown to a person."""
 
@@ -151,6 +154,30 @@ class StateReceived(Struct, frozen=True):
     point: Point | None = None
 
 
+class AudienceEstimate(Struct, frozen=True):
+    """About how many are in the group, this process included: `count` with its standard error; `least` were heard.
+
+    Who cannot be reached is not counted. Nobody's name is in it.
+    """
+
+    count: int
+    error: float
+    least: int
+
+    @property
+    def low(self) -> int:
+        """With `high`: nineteen of twenty times as many as there are lie between."""
+        return max(self.least, floor(self.count - NINETEEN_OF_TWENTY * self.error))
+
+    @property
+    def high(self) -> int:
+        return max(self.count, ceil(self.count + NINETEEN_OF_TWENTY * self.error))
+
+    def __str__(self) -> str:
+        """In words, for a person."""
+        return f"about {self.count} ({self.low} to {self.high})" if self.error else str(self.count)
+
+
 class SendAccepted(Struct, frozen=True):
     """The messages of one send command have left this process."""
 
@@ -191,6 +218,7 @@ Event = (
     | Unrecovered
     | StateProgress
     | StateReceived
+    | AudienceEstimate
     | SendAccepted
     | SendRefused
     | Left

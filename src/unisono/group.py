@@ -19,9 +19,10 @@ from typing import Any, Literal, Self, get_args
 from msgspec.structs import replace
 
 from unisono.control_settings import ControlSettings
-from unisono.engine import ChangeRole, ChangeService, EventsTaken, Recover
+from unisono.engine import ChangeRole, ChangeService, CountAudience, EventsTaken, Recover
 from unisono.errors import GroupError, NetworkError, NotMember, SettingError
 from unisono.events import (
+    AudienceEstimate,
     DroppedOut,
     Event,
     Excluded,
@@ -47,6 +48,9 @@ from unisono.settings import Role, Service, Settings, read_settings
 
 PROTOCOLS = ("intergroup",)
 """The protocol families that are offered; more will come."""
+
+LEAST_ERROR = 0.06
+"""The smallest share that the standard error of an estimate is sure to come down to, in a group of any size."""
 
 SEQUENCE_LIMIT = (1 << 63) - 1
 """No sequence is above this."""
@@ -84,6 +88,10 @@ class Group:
         self._joined: asyncio.Future[None] | None = None
         self._left: asyncio.Future[None] | None = None
         self._view: View | None = None
+        self._audience: AudienceEstimate | None = None
+        self._counts = False
+        self._estimates = 0
+        self._counted = asyncio.Event()
 
     @property
     def process(self) -> Process:
@@ -104,6 +112,40 @@ class Group:
     def members(self) -> tuple[ProcessId, ...]:
         """The sources of the newest view."""
         return () if self._view is None else self._view.members
+
+    @property
+    def audience(self) -> AudienceEstimate | None:
+        """About how many are in the group, as far as `count_audience` or `estimate_audience` found out; else None."""
+        return self._audience
+
+    def count_audience(self, wanted: bool = True) -> None:
+        """Keep `audience` up to date from now on; with False, no longer. It costs the group some packets a second."""
+        self._open_outbox()
+        self._counts = wanted
+        self._ask_for_count()
+
+    async def estimate_audience(self, error: float = LEAST_ERROR) -> AudienceEstimate:
+        """About how many are in the group, with a standard error of at most this share of it; takes some seconds."""
+        outbox = self._open_outbox()
+        if not LEAST_ERROR <= error <= 1:
+            raise SettingError("error", f"expected a share from {LEAST_ERROR} to 1, got {error}")
+        self._estimates += 1
+        self._audience = None
+        self._ask_for_count()
+        try:
+            while (known := self.audience) is None or known.error > error * known.count:
+                if outbox.error is not None:
+                    raise outbox.error
+                self._counted.clear()
+                await self._counted.wait()
+            return known
+        finally:
+            self._estimates -= 1
+            if outbox.error is None:
+                self._ask_for_count()
+
+    def _ask_for_count(self) -> None:
+        self.process.give(CountAudience(self.name, self._counts or self._estimates > 0))
 
     async def send(self, data: bytes, *, name: str = "") -> None:
         """Send one message to every member, this one included; waits while the window is full.
@@ -231,6 +273,7 @@ class Group:
             self._outbox.close(
                 NotMember(f"this process has left {self.name!r}, or is leaving it; join it again to send")
             )
+            self._counted.set()
             self._process.leave(self.name)
             await asyncio.shield(self._left)
 
@@ -301,6 +344,9 @@ class Group:
                 outbox.answered(event.ticket, None)
             elif isinstance(event, SendRefused):
                 outbox.answered(event.ticket, event.reason)
+            elif isinstance(event, AudienceEstimate):
+                self._audience = event
+                self._counted.set()
             elif isinstance(event, Left):
                 left = True
             else:
@@ -334,6 +380,7 @@ class Group:
             self._outbox.close(error)
         if self._left is not None and not self._left.done():
             self._left.set_result(None)
+        self._counted.set()
 
     def _make_inbox(self, process: Process, loop: asyncio.AbstractEventLoop) -> Inbox:
         def report(count: int) -> None:

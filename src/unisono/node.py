@@ -22,6 +22,7 @@ from unisono.engine import (
     ChannelOpened,
     ClaimState,
     Contribute,
+    CountAudience,
     DatagramReceived,
     Deliver,
     DistancesKnown,
@@ -81,7 +82,7 @@ _OF_CHANNELS = (FrameReceived, ChannelOpened, ChannelClosed, ChannelFailed, List
 
 _OF_STATES = (StateSaved, StateNotSaved, StateLoaded, StateNotLoaded, ClaimState, RenewState)
 
-GroupCommand = Join | Leave | Send | EventsTaken | ChangeService | ChangeRole | Recover
+GroupCommand = Join | Leave | Send | EventsTaken | ChangeService | ChangeRole | Recover | CountAudience
 
 
 class Phase(Enum):
@@ -224,7 +225,7 @@ class Node:
             return self._transfers.handle(fact, now)
         if isinstance(fact, StorageDone | StorageFailed):
             return self._on_storage(fact, now, wall)
-        if isinstance(fact, Join | Leave | Send | EventsTaken | ChangeService | ChangeRole | Recover):
+        if isinstance(fact, GroupCommand):
             return self._on_command(fact, now, wall)
         if self._transfers is not None and isinstance(fact, ChannelOpened) and fact.accepted and fact.peer != SITE:
             return self._transfers.on_called(fact.channel, now)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
-from unisono.events import View
-from unisono.group import Group, GroupEvent
+from unisono.events import AudienceEstimate, View
+from unisono.group import LEAST_ERROR, Group, GroupEvent
 from unisono.group import join as join_group
 from unisono.identity import ProcessId
 from unisono.runtime.loops import new_loop
@@ -52,6 +52,23 @@ class SyncGroup:
     def view(self) -> View | None:
         """The newest view, where the service has views."""
         return self._group.view
+
+    @property
+    def audience(self) -> AudienceEstimate | None:
+        """About how many are in the group, as far as that was asked for."""
+        return self._group.audience
+
+    def count_audience(self, wanted: bool = True) -> None:
+        """Keep `audience` up to date from now on, or no longer."""
+
+        async def ask() -> None:
+            self._group.count_audience(wanted)
+
+        self._call(ask())
+
+    def estimate_audience(self, error: float = LEAST_ERROR) -> AudienceEstimate:
+        """About how many are in the group, with a standard error of at most this share of it."""
+        return self._call(self._group.estimate_audience(error))
 
     @property
     def settings(self) -> Settings:

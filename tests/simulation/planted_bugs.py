@@ -350,7 +350,7 @@ def any_sum(patch: pytest.MonkeyPatch) -> None:
     def on_gathered(self: Audience, total: Total, now: int, freshness: int) -> bool | None:
         for listener in self._listeners.values():
             listener.heard = now
-            listener.received = max(listener.received, total.value)
+            self._progress(listener, total.value, now)
         return True
 
     patch.setattr(Audience, "on_gathered", on_gathered)

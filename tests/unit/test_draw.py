@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 
+from unisono.errors import ScenarioError
 from unisono.simulation.draw import draw
 from unisono.simulation.library import builtin_names, load
 from unisono.simulation.partitions import draw_groups
@@ -197,3 +198,53 @@ def test_a_member_draws_its_own_options() -> None:
     plans = [draw(read_scenario(text), seed).member_plans[0].options for seed in range(30)]
     assert {plan["service"] for plan in plans} == {"source", "unordered"}
     assert {plan["keep_alive"] for plan in plans} == {SECOND, 2 * SECOND}
+
+
+CHURN = read_scenario(
+    """
+    name = "churn"
+    members = 20
+    duration = "10s"
+    options = {role = "receiver"}
+    member = [{index = 0, role = "sender"}]
+    churn = [{rate = 8, stay = ["200ms", "900ms"], start = "1s", stop = "9s"}]
+    """
+)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_members_come_and_go_in_turn(seed: int) -> None:
+    drawn = draw(CHURN, seed)
+    check(drawn)
+    assert drawn.churns == ()
+    assert read_scenario(write_scenario(drawn)) == drawn
+    assert draw(drawn, seed) == drawn
+    joins = {plan.index: plan.joins for plan in drawn.member_plans if plan.index}
+    assert sorted(joins) == list(range(1, 20))
+    assert min(joins.values()) >= SECOND
+    turns = Counter(fault.kind for fault in drawn.faults)
+    assert turns["join"] + len(joins) == 64
+    for member, first in joins.items():
+        moments = [(first, "join")]
+        moments += [(fault.at or 0, fault.kind) for fault in drawn.faults if fault.members == (member,)]
+        assert moments == sorted(moments)
+        for (earlier, did), (later, does) in pairwise(moments):
+            assert {did, does} == {"join", "leave"}
+            assert did == "leave" or 200 * MILLISECOND - 1000 <= later - earlier <= 900 * MILLISECOND
+        assert moments[-1][0] < 9 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ("churn[0].rate=2", "churn[0].rate"),
+        ("churn[0].stay=3s", "churn[0].members"),
+        ("churn[0].members=[3, 99]", "churn[0].members"),
+        ("churn[0].stop=500ms", "churn[0].stop"),
+        ("options.role=sender", "churn[0].members"),
+    ],
+)
+def test_a_churn_that_cannot_be_is_refused(change: str, path: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        read_scenario(write_scenario(CHURN), overrides=[change])
+    assert refused.value.path == path

@@ -10,6 +10,7 @@ import pytest
 from unisono.simulation.packet_rules import MESSAGE_NAMES
 from unisono.simulation.scenario_file import read_scenario
 from unisono.simulation.scenario_keys import (
+    CHURN_KEYS,
     DISK_FAULTS,
     FAULT_KEYS,
     FAULTS,
@@ -46,7 +47,7 @@ def test_the_table_of_faults_is_the_table_of_the_code() -> None:
 
 def test_every_key_is_named() -> None:
     words = set(re.findall(r"\w+", PAGE))
-    keys = {*SCENARIO_KEYS, *NETWORK_KEYS, *WORKLOAD_KEYS, *MEMBER_KEYS, *FAULT_KEYS, *SHAPES}
+    keys = {*SCENARIO_KEYS, *NETWORK_KEYS, *WORKLOAD_KEYS, *MEMBER_KEYS, *CHURN_KEYS, *FAULT_KEYS, *SHAPES}
     assert {*keys, *MESSAGES, *DISK_FAULTS, *LATER_FAULTS} <= words
 
 

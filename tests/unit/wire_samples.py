@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from unisono.clock import TIMESTAMP_LIMIT
 from unisono.identity import NO_VIEW, ProcessId, ViewId, ViewMark
 from unisono.sealing import NullSeal
+from unisono.wire.census_messages import CensusAnswer, CensusRequest
 from unisono.wire.control_messages import (
     WORD,
     Contributed,
@@ -210,6 +211,17 @@ control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
     st.builds(LeftBehindNotice, processes, sequences),
     st.builds(Deactivation, processes, sequences),
     st.builds(NameRequest, processes, names),
+    st.builds(
+        CensusRequest,
+        positive,
+        st.integers(0, 32),
+        st.integers(0, (1 << 32) - 1),
+        sequences,
+        sequences,
+        sequences,
+        st.booleans(),
+    ),
+    st.builds(CensusAnswer, processes, positive),
 )
 
 
@@ -298,6 +310,8 @@ SAMPLE_CONTROL: list[ControlMessage] = [
         follows=2,
         followers=3,
     ),
+    CensusRequest(1, 12, 0, 0, 0, 0, False),
+    CensusAnswer(A, 3),
 ]
 SAMPLES: dict[str, bytes] = {
     "data": WRITER.data(SAMPLE_BATCH),

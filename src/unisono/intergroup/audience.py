@@ -10,7 +10,7 @@ from enum import Enum, auto
 
 from unisono.engine import Address
 from unisono.identity import ProcessId, ViewMark
-from unisono.intergroup.gathered import Total, receiver_mark
+from unisono.intergroup.gathered import EXPIRY, NEWCOMER, Total, find_subset, receiver_mark
 
 LISTENER_LIMIT = 10_000
 
@@ -29,6 +29,7 @@ class Listener:
         "received",
         "sends",
         "sequence",
+        "since",
         "spoke",
         "timestamp",
         "view",
@@ -56,6 +57,7 @@ class Listener:
         self.sequence = sequence
         self.number = number
         self.received = sequence - 1
+        self.since = now
         self.heard = now
         self.progressed = now
         self.mark = 0
@@ -74,12 +76,17 @@ class Standing(Enum):
 class Audience:
     """The receivers that count."""
 
-    __slots__ = ("_itself", "_listeners", "_marks", "ordered")
+    __slots__ = ("_gone", "_itself", "_last", "_listeners", "_lowest", "_marks", "ordered")
 
     def __init__(self, itself: ProcessId) -> None:
         self._itself = itself
         self._listeners: dict[ProcessId, Listener] = {}
         self._marks = 0
+        self._gone: dict[int, int] = {}
+        """Marks of those who no longer count and may still be in sums, and since when."""
+        self._lowest: int | None = None
+        """What all have received, and how many have no more than that; None where that must be looked up."""
+        self._last = 0
         self.ordered = 0
         """How many of them receive in timestamp order, and wait for this process."""
 
@@ -95,23 +102,44 @@ class Audience:
         return self._listeners.get(receiver)
 
     def admit(self, receiver: ProcessId, listener: Listener) -> None:
-        self.drop(receiver)
+        self.drop(receiver, listener.since)
         self._listeners[receiver] = listener
+        if self._lowest is not None and listener.received <= self._lowest:
+            self._last = self._last + 1 if listener.received == self._lowest else 1
+            self._lowest = listener.received
         self.ordered += listener.ordered
         listener.mark = receiver_mark(self._itself, receiver, listener.attempt)
         self._marks ^= listener.mark
 
-    def drop(self, receiver: ProcessId) -> None:
+    def drop(self, receiver: ProcessId, now: int) -> None:
         listener = self._listeners.pop(receiver, None)
         if listener is not None:
             self.ordered -= listener.ordered
             self._marks ^= listener.mark
+            self._leave_lowest(listener)
+            if now - listener.since >= NEWCOMER:
+                self._gone[listener.mark] = now
 
-    def clear(self) -> dict[ProcessId, int]:
+    def _leave_lowest(self, listener: Listener) -> None:
+        """A receiver is further than it was, or gone."""
+        if listener.received == self._lowest:
+            self._last -= 1
+            if not self._last:
+                self._lowest = None
+
+    def _progress(self, listener: Listener, received: int, now: int) -> bool:
+        if received <= listener.received:
+            return False
+        self._leave_lowest(listener)
+        listener.received = received
+        listener.progressed = now
+        return True
+
+    def clear(self, now: int) -> dict[ProcessId, int]:
         """Nobody counts any more; who did, under which activation."""
         counted = {receiver: listener.attempt for receiver, listener in self._listeners.items()}
         for receiver in counted:
-            self.drop(receiver)
+            self.drop(receiver, now)
         return counted
 
     def is_confirmed(self, receiver: ProcessId) -> bool:
@@ -135,43 +163,53 @@ class Audience:
     def on_gathered(self, total: Total, now: int, freshness: int) -> bool | None:
         """Coordinators say how far their receivers are; True when one is further than before.
 
-        None when they do not speak for exactly those who count and have not spoken for themselves lately.
+        None when they do not speak for all who count and have not spoken for themselves lately. Of who has, or is gone
+        since a short while, it is found out whether they are in the sum: what they have is in it, and harms nobody.
         """
         gathered = list(self._listeners.values())
-        marks = self._marks
-        if total.marks != marks:
-            for listener in self._listeners.values():
-                if listener.spoke is not None and now - listener.spoke < freshness:
-                    gathered.remove(listener)
-                    marks ^= listener.mark
-        if not gathered or (total.count, total.marks) != (len(gathered), marks):
-            return None
+        if (total.count, total.marks) != (len(gathered), self._marks):
+            found = self._find(total, now, freshness)
+            if found is None:
+                return None
+            gathered = found
         further = False
         for listener in gathered:
             listener.heard = now
-            if total.value > listener.received:
-                listener.received = total.value
-                listener.progressed = now
-                further = True
+            further |= self._progress(listener, total.value, now)
         return further
+
+    def _find(self, total: Total, now: int, freshness: int) -> list[Listener] | None:
+        """Who of the receivers is in a sum."""
+        self._gone = {mark: since for mark, since in self._gone.items() if now - since < EXPIRY}
+        sure: list[Listener] = []
+        unsure: list[Listener] = []
+        marks = total.marks
+        for listener in self._listeners.values():
+            if listener.spoke is None or now - listener.spoke >= freshness:
+                sure.append(listener)
+                marks ^= listener.mark
+            elif now - listener.since >= NEWCOMER:
+                unsure.append(listener)
+        subset = find_subset(marks, [*(listener.mark for listener in unsure), *self._gone])
+        if subset is None or len(sure) + len(subset) != total.count:
+            return None
+        return sure + [unsure[place] for place in subset if place < len(unsure)]
 
     def on_progress(self, receiver: ProcessId, received: int, now: int) -> bool:
         """A receiver has spoken for itself; True when it is further than before."""
         listener = self._listeners[receiver]
         listener.heard = listener.spoke = now
-        if received <= listener.received:
-            return False
-        listener.received = received
-        listener.progressed = now
-        return True
+        return self._progress(listener, received, now)
 
     def stable(self, last_sent: int) -> int:
         """Everything up to here has been received by all who count."""
-        stable: int | None = None
-        for listener in self._listeners.values():
-            if stable is None or listener.received < stable:
-                stable = listener.received
-        return last_sent if stable is None else stable
+        if not self._listeners:
+            return last_sent
+        if self._lowest is None:
+            received = [listener.received for listener in self._listeners.values()]
+            self._lowest = min(received)
+            self._last = received.count(self._lowest)
+        return self._lowest
 
     def silent(self, now: int, patience: int) -> list[ProcessId]:
         return sorted(receiver for receiver, listener in self._listeners.items() if now - listener.heard >= patience)
@@ -188,5 +226,6 @@ class Audience:
     def forgive(self, gap: int) -> None:
         """This process was stopped for `gap`: the receivers could not be heard in that time."""
         for listener in self._listeners.values():
+            listener.since += gap
             listener.heard += gap
             listener.progressed += gap

@@ -181,7 +181,8 @@ class Following:
         for source, stream in sorted(self.streams.items()):
             stream.silent = self._is_silent(source)
             stream.in_view = False
-            self.activations.ask(step, source, stream.address, stream.attempt)
+            if reason is ViewReason.SERVICE:  # else it was told when it was asked
+                self.activations.ask(step, source, stream.address, stream.attempt)
         ordered.enter(step, view, start, reason)
         self._bury(step)
         self._catch_up(step, self.streams)
@@ -316,7 +317,9 @@ class Following:
             del self._followed[next(iter(self._followed))]
         silent = self._is_silent(source)
         timing = RequestTiming(self._context.process, self._context.pace)
-        self.streams[source] = stream = Stream(source, address, message, self._context.settings, silent, timing)
+        self.streams[source] = stream = Stream(
+            source, address, message, self._context.settings, silent, timing, step.now
+        )
         self._presentation.add(step, stream)
         self._bury(step)
         self._context.deadlines.advance("report", step.now)

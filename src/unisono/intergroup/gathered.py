@@ -7,6 +7,8 @@ match and nothing becomes stable (E7).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 from xxhash import xxh3_64_intdigest
 
@@ -17,11 +19,37 @@ from unisono.wire.control_messages import Summary
 EXPIRY = 6 * SECOND
 """A coordinator that says nothing for this long speaks for nobody any more."""
 ORIGIN_LIMIT = 4096
+NEWCOMER = 5 * SECOND
+"""So long a receiver speaks for itself whatever the source has: many do not stay for longer, and a sum in which some
+are not yet and others still is fits nobody."""
+UNSURE_LIMIT = 40
+"""Of so many it can be found out whether they are in a sum; of more, chance might find an answer."""
 
 
 def receiver_mark(source: ProcessId, receiver: ProcessId, attempt: int) -> int:
     """What stands for one activation of one receiver in a sum."""
     return xxh3_64_intdigest(f"{source}\0{receiver}\0{attempt}".encode())
+
+
+def find_subset(difference: int, marks: Sequence[int]) -> list[int] | None:
+    """Which of these marks, by their places, make up a difference; None where none do, or where it is not certain."""
+    if len(marks) > UNSURE_LIMIT:
+        return None
+    basis: dict[int, tuple[int, int]] = {}
+    for place, mark in enumerate(marks):
+        rest, chosen = _reduce(mark, 1 << place, basis)
+        if not rest:
+            return None
+        basis[rest.bit_length()] = rest, chosen
+    rest, chosen = _reduce(difference, 0, basis)
+    return None if rest else [place for place in range(len(marks)) if chosen >> place & 1]
+
+
+def _reduce(mark: int, chosen: int, basis: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """What is left of a mark when others are taken out of it, and which these are."""
+    while mark and (known := basis.get(mark.bit_length())) is not None:
+        mark, chosen = mark ^ known[0], chosen ^ known[1]
+    return mark, chosen
 
 
 class Total(Struct, frozen=True):

@@ -13,6 +13,7 @@ from unisono.engine import (
     Address,
     ChangeRole,
     ChangeService,
+    CountAudience,
     DistancesKnown,
     Effect,
     EventsTaken,
@@ -29,6 +30,7 @@ from unisono.engine import (
 from unisono.events import Left, SendAccepted, SendRefused, ViewReason
 from unisono.identity import ProcessId
 from unisono.intergroup.answering import Answering
+from unisono.intergroup.census import Census
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.gauges import record_gauges, record_traffic
@@ -45,6 +47,7 @@ from unisono.reliable.step import Place, Step
 from unisono.reliable.suppression import Asked
 from unisono.settings import SERVICE_CODES
 from unisono.trace.schema import MembershipRow
+from unisono.wire.census_messages import CensusAnswer, CensusRequest
 from unisono.wire.control_messages import Gathered, HierarchyMessage
 from unisono.wire.membership_messages import SENDERS_WORDS, MembershipMessage, Opinion
 from unisono.wire.messages import (
@@ -89,6 +92,7 @@ class IntergroupEngine:
 
     __slots__ = (
         "_answering",
+        "_census",
         "_context",
         "_delivery",
         "_gauged_at",
@@ -121,6 +125,7 @@ class IntergroupEngine:
         following = self._receiving.following
         ground = StreamGround(context, self._sending, following, self._repairing, self._speaking)
         self._membership = Membership(context, self._sending, following, self._speaking, ground, resumption.repairs)
+        self._census = Census(context)
         self._peers = Peers()
         self._answering = Answering(
             context,
@@ -183,7 +188,7 @@ class IntergroupEngine:
             self._become_leaving(step)
         elif isinstance(fact, DistancesKnown):
             self._context.distances = fact.table
-        elif isinstance(fact, ChangeService | ChangeRole | Recover):
+        elif isinstance(fact, ChangeService | ChangeRole | Recover | CountAudience):
             self._on_wish(step, fact)
         self._on_time(step)
         if self._phase is Phase.MEMBER:
@@ -257,6 +262,7 @@ class IntergroupEngine:
             step.note(Reason.NOT_MEMBER)
             return
         self._phase = Phase.LEAVING
+        self._census.want(step, False)
         self._membership.leave(step)
         self._receiving.leave(step)
         self._context.deadlines.set("leave", step.now + self._context.settings.leave_timeout)
@@ -293,9 +299,11 @@ class IntergroupEngine:
             return 'this process joined as a receiver; join with role="sender" to send'
         return self._sending.why_refuse(send.messages, send.names)
 
-    def _on_wish(self, step: Step, wish: ChangeService | ChangeRole | Recover) -> None:
+    def _on_wish(self, step: Step, wish: ChangeService | ChangeRole | Recover | CountAudience) -> None:
         if self._phase is not Phase.MEMBER:
             step.note(Reason.NOT_MEMBER)
+        elif isinstance(wish, CountAudience):
+            self._census.want(step, wish.wanted)
         elif isinstance(wish, ChangeService):
             self._receiving.change(step, wish.service, wish.sources)
             self._membership.on_change(step)
@@ -395,6 +403,9 @@ class IntergroupEngine:
                 self._speaking.on_report(step, source, address, message)
             elif isinstance(message, RepairRequest):
                 self._on_repair_request(step, source, address, message)
+            elif isinstance(message, CensusRequest):
+                if self._phase is Phase.MEMBER:
+                    self._census.on_request(step, source, address, message)
             elif isinstance(message, NameRequest):
                 self._on_name_request(step, source, message)
             elif message.target != self._context.process:
@@ -408,6 +419,8 @@ class IntergroupEngine:
             elif isinstance(message, ActivationGrant):
                 if self._context.believes(step, message.timestamp):
                     self._receiving.following.on_activation_grant(step, source, address, message)
+            elif isinstance(message, CensusAnswer):
+                self._census.on_answer(step, source, message)
             elif isinstance(message, LeftBehindNotice):
                 self._receiving.following.on_left_behind(step, source, message)
 
@@ -496,6 +509,10 @@ class IntergroupEngine:
                 self._gauged_at = step.now
                 record_traffic(step, self._place)
                 record_gauges(step, settings, self._sending, self._delivery, self._receiving, self._repairing)
+            elif name == "census":
+                self._census.on_time(step)
+            elif name == "answer":
+                self._census.answer(step)
             elif name == "leave":
                 self._become_outside(step)
                 return

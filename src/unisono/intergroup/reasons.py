@@ -21,6 +21,8 @@ class Reason(StrEnum):
     KEYS_REFUSED = "key agreement refused the extension"
     REPORT_AHEAD = "reports what was never sent"
     REQUEST_AHEAD = "asks for what was never sent"
+    TOO_MANY_ASKERS = "too many count the group"
+    ANSWER_LATE = "an answer to a count that is over"
     REQUEST_STALE = "asks for what it has reported"
     BUFFER_FULL = "came too early for the receive buffer"
     APPLICATION_SLOW = "unreliable message dropped: the application is slow"

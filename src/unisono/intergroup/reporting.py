@@ -5,7 +5,7 @@ from __future__ import annotations
 from unisono.engine import Contribute
 from unisono.identity import ProcessId
 from unisono.intergroup.context import Context
-from unisono.intergroup.gathered import receiver_mark
+from unisono.intergroup.gathered import NEWCOMER, receiver_mark
 from unisono.intergroup.hierarchy.aggregation import STABILITY
 from unisono.intergroup.stream import Stream
 from unisono.reliable.step import Step
@@ -20,7 +20,7 @@ POLL_EVERY = 2 * SECOND
 REPORT_REST = 10 * MILLISECOND
 """News waits so long to be reported: others wait for what this process says first, and more news may come."""
 UNICAST_REPORTS = 2
-"""Reports to more sources than this are multicast, all in one."""
+"""Reports to more sources than this are multicast, all in one, where that reaches few who have no use for them."""
 
 
 class Reporting:
@@ -42,8 +42,17 @@ class Reporting:
             self._context.deadlines.set("report", step.now)
         else:
             rest = min(REPORT_REST, settings.report_interval)
-            due = max(step.now + rest, self._reported_at + settings.report_interval)
+            due = max(step.now + rest, self._reported_at + self._interval(step, stream))
             self._context.deadlines.advance("report", due)
+
+    def _interval(self, step: Step, stream: Stream) -> int:
+        """How long to wait between reports: many who speak for themselves say no more together than few."""
+        settings = self._context.settings
+        interval = settings.report_interval
+        if stream.reporting == DIRECTLY or self._settled(step, stream):
+            return interval
+        crowd = interval * stream.listeners // max(settings.direct_reports, 1)
+        return max(interval, min(crowd, stream.patience // 5))
 
     def on_way_of_reporting(self, step: Step, stream: Stream, reporting: int) -> None:
         """A source says how it wants to be told what was received."""
@@ -65,30 +74,41 @@ class Reporting:
         self._reported_at = step.now
         entries = [(stream, stream.report()) for stream in followed]
         self._crowded.update(stream.source for stream in followed if stream.crowded)
-        self._contribute(step, [(stream, entry) for stream, entry in entries if self._through_hierarchy(stream)])
-        direct = [(stream, entry) for stream, entry in entries if self._speaks_for_itself(stream)]
-        if len(direct) <= UNICAST_REPORTS:
+        self._contribute(step, [(stream, entry) for stream, entry in entries if self._through_hierarchy(step, stream)])
+        direct = [(stream, entry) for stream, entry in entries if self._speaks_for_itself(step, stream)]
+        settings = self._context.settings
+        heartbeat = max(settings.report_interval, min(patience // 5, 5 * settings.keep_alive))
+        if len(direct) <= self._unicast_most(followed):
             for stream, entry in direct:
-                self._context.tell(step, stream.address, Report((entry,)))
+                if len(direct) <= UNICAST_REPORTS or stream.is_news(entry, step.now, heartbeat):
+                    self._context.tell(step, stream.address, Report((entry,)))
         else:
             self._context.broadcast(step, list(self._context.writer.reports([entry for _, entry in direct])))
         for stream, _ in direct:
             if stream.reporting == POLLED:
                 stream.polled_at = step.now
-        settings = self._context.settings
-        heartbeat = min(patience // 5, 5 * settings.keep_alive)
-        self._context.deadlines.set("report", step.now + max(settings.report_interval, heartbeat))
+        self._context.deadlines.set("report", step.now + heartbeat)
+
+    def _unicast_most(self, followed: list[Stream]) -> int:
+        """To how many sources a report goes one by one: a multicast also costs every other receiver its while."""
+        listeners = max(stream.listeners for stream in followed)
+        alone = listeners <= 1 and self._context.settings.role == "receiver"  # or it has not heard how many there are
+        return max(UNICAST_REPORTS, len(followed) if alone else listeners // 2)
 
     def withdraw(self, step: Step) -> None:
         """Nobody is followed: the hierarchy need not count this process any more."""
         self._contribute(step, [])
 
-    def _through_hierarchy(self, stream: Stream) -> bool:
-        """Whether the source wants its reports gathered, and this process has a place where they are."""
-        return stream.reporting != DIRECTLY and self._context.distances is not None
+    def _settled(self, step: Step, stream: Stream) -> bool:
+        """Whether this process has a place where reports are gathered, and has been there for long enough."""
+        return self._context.distances is not None and step.now - stream.since >= NEWCOMER
 
-    def _speaks_for_itself(self, stream: Stream) -> bool:
-        if not self._through_hierarchy(stream):
+    def _through_hierarchy(self, step: Step, stream: Stream) -> bool:
+        """Whether the source wants its reports gathered, and this process takes part in that."""
+        return stream.reporting != DIRECTLY and self._settled(step, stream)
+
+    def _speaks_for_itself(self, step: Step, stream: Stream) -> bool:
+        if not self._through_hierarchy(step, stream):
             return True
         polled = stream.polled_at
         return stream.reporting == POLLED and (polled is None or self._reported_at - polled >= POLL_EVERY)

@@ -38,6 +38,8 @@ FRESHNESS = 2 * SECOND
 """Who reported by itself so lately is not expected in the sum of others."""
 TERM_INTERVALS = 3
 """For so many keep-alive intervals who became a sender keeps its messages for those who have not heard of it yet."""
+WELCOMES = 4
+"""So often in a keep-alive interval the time is said early for receivers that come."""
 INFORM_EVERY = 5
 """Keep-alive intervals after which one is sent whatever else was."""
 LONE_SHARE = 8
@@ -158,7 +160,7 @@ class Speaking:
         self._context.broadcast(step, [self.sending.keep_alive(step, 0, DIRECTLY, leaving=True)])
         self._context.deadlines.clear("keep-alive")
         self._term = None
-        self._released = self.audience.clear()
+        self._released = self.audience.clear(step.now)
         self._release(step)
 
     def become_leaving(self, step: Step) -> None:
@@ -202,7 +204,8 @@ class Speaking:
         )
         self._context.tell(step, address, grant)
         if message.ordered:
-            self.on_waited_for(step, self._context.clock.last)
+            rest = 0 if message.sender else self._context.settings.keep_alive // WELCOMES
+            self.on_waited_for(step, self._context.clock.last, rest)
 
     def _let_in(self, step: Step) -> None:
         """No message is in the middle any more: whoever waits for that begins with the next one."""
@@ -292,10 +295,11 @@ class Speaking:
         if step.now - self._alive_at >= INFORM_EVERY * self._context.settings.keep_alive:
             self.keep_alive(step)
 
-    def on_waited_for(self, step: Step, timestamp: int) -> None:
+    def on_waited_for(self, step: Step, timestamp: int, rest: int = 0) -> None:
         """Somebody's order cannot pass this time before this process says that it has (000 4.8 waits for a timer).
 
         It says so at once, but no more often than its share of what all senders together may: see `early_keep_alives`.
+        With `rest`, so long after the last time: of many receivers that come, one word lets all in.
         """
         if timestamp < self.sending.said or not self.audience.ordered:
             return
@@ -303,7 +307,7 @@ class Speaking:
         if most and timestamp >= self._wanted:
             self._wanted = timestamp
             share = (len(self._receiving.following.streams) + 1) * SECOND // most
-            self._context.deadlines.advance("early", max(step.now, self._early_at + share))
+            self._context.deadlines.advance("early", max(step.now, self._early_at + max(share, rest)))
 
     def say_early(self, step: Step) -> None:
         """Say the time, if nothing that was sent meanwhile has said it."""
@@ -325,7 +329,7 @@ class Speaking:
     def drop(self, step: Step, receiver: ProcessId) -> None:
         """A receiver no longer counts, by its own word or because that life of it is over."""
         self._asked.pop(receiver, None)
-        self.audience.drop(receiver)
+        self.audience.drop(receiver, step.now)
         self.advance(step)
 
     def on_gathered(self, step: Step, message: Gathered) -> None:
@@ -430,7 +434,7 @@ class Speaking:
         step.record(
             MembershipRow(kind="SUSPECT", peer=receiver.name, peer_incarnation=receiver.incarnation, reason=mark)
         )
-        self.audience.drop(receiver)
+        self.audience.drop(receiver, step.now)
         self._say_left_behind(step, receiver, listener.address, listener.attempt)
 
     def _say_left_behind(self, step: Step, receiver: ProcessId, address: Address, attempt: int) -> None:

@@ -50,9 +50,11 @@ class Stream:
         "reported",
         "reporting",
         "silent",
+        "since",
         "source",
         "tickets",
         "timing",
+        "told",
         "unreported_bytes",
         "window",
     )
@@ -65,13 +67,18 @@ class Stream:
         settings: Settings,
         silent: bool,
         timing: RequestTiming,
+        now: int = 0,
     ) -> None:
         self.source = source
+        self.since = now
+        """When the source let this process in."""
         self.timing = timing
         self.listeners = 1
         """How many receivers the source has, as it last said."""
         self.reporting = DIRECTLY
         self.polled_at: int | None = None
+        self.told: tuple[int, int] | None = None
+        """What the source was told last, and when, where each is told by itself."""
         self.silent = silent
         """Followed without being delivered: a sender takes part in the order whatever its application wants."""
         self.in_view = False
@@ -202,6 +209,13 @@ class Stream:
             self.reported = self.window.contiguous
         self.unreported_bytes = 0
         return ReportEntry(self.source, self.attempt, self.reported)
+
+    def is_news(self, entry: ReportEntry, now: int, heartbeat: int) -> bool:
+        """Whether the source, told by itself, was not told this lately; it is told now."""
+        if self.told is not None and self.told[0] == entry.received and now - self.told[1] < heartbeat:
+            return False
+        self.told = entry.received, now
+        return True
 
     @property
     def horizon(self) -> int:

@@ -9,13 +9,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from unisono.simulation.churn import draw_churn
 from unisono.simulation.random_faults import draw_faults
 from unisono.simulation.scenario import Fault, Scenario
 from unisono.simulation.streams import stream
 
 
 def draw(scenario: Scenario, seed: int) -> Scenario:
-    """The scenario as this seed has it: members a number, options single values, the random faults listed."""
+    """The scenario as this seed has it: members a number, options single values, all that is random listed."""
     members = scenario.members
     if not isinstance(members, int):
         members = stream(seed, "members").randint(*members)
@@ -29,7 +30,8 @@ def draw(scenario: Scenario, seed: int) -> Scenario:
     plans = tuple(
         replace(plan, options=_draw_options(plan.options, seed, f"member/{plan.index}")) for plan in drawn.member_plans
     )
-    return replace(drawn, member_plans=plans)
+    drawn = replace(drawn, member_plans=plans)
+    return draw_churn(drawn, seed) if drawn.churns else drawn
 
 
 def _draw_options(options: dict[str, Any], seed: int, name: str) -> dict[str, Any]:
@@ -49,12 +51,17 @@ def _fit(scenario: Scenario, members: int) -> Scenario:
         workload if workload.senders == "all" else replace(workload, senders=there(workload.senders))
         for workload in scenario.workloads
     )
+    churns = (
+        churn if churn.members == "receivers" else replace(churn, members=there(churn.members))
+        for churn in scenario.churns
+    )
     faults = (_fit_fault(fault, members) for fault in scenario.faults)
     return replace(
         scenario,
         members=members,
         groups=tuple(replace(group, members=there(group.members)) for group in scenario.groups),
         workloads=tuple(workload for workload in workloads if workload.senders),
+        churns=tuple(churn for churn in churns if churn.members),
         member_plans=tuple(plan for plan in scenario.member_plans if plan.index < members),
         faults=tuple(fault for fault in faults if fault is not None),
     )

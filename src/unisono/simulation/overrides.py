@@ -16,6 +16,7 @@ from unisono.errors import ScenarioError
 from unisono.settings import FIELDS
 from unisono.simulation.locator import join
 from unisono.simulation.scenario_keys import (
+    CHURN_KEYS,
     FAULTS,
     GROUP_KEYS,
     MEMBER_KEYS,
@@ -101,6 +102,7 @@ def _repeated_keys(name: str, table: object) -> Sequence[str]:
     return {
         "group": tuple(GROUP_KEYS),
         "workload": tuple(WORKLOAD_KEYS),
+        "churn": tuple(CHURN_KEYS),
         "member": (*MEMBER_KEYS, *MEMBER_SETTINGS, "options"),
     }[name]
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from unisono.sealing import NullSeal
 from unisono.simulation.line import Line
 from unisono.simulation.scenario import Fault
+from unisono.wire.census_messages import CensusAnswer, CensusRequest
 from unisono.wire.control_messages import (
     Contributed,
     CoordinatorControl,
@@ -59,6 +60,8 @@ MESSAGE_NAMES = {
     NewView: "new_view",
     CutInfo: "cut_info",
     ViewRequest: "view_request",
+    CensusRequest: "census_request",
+    CensusAnswer: "census_answer",
 }
 """What a scenario's `message` calls each control message; data and repairs are "data" and "repair"."""
 

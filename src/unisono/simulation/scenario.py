@@ -80,6 +80,16 @@ class MemberPlan(Struct, frozen=True, kw_only=True):
     options: dict[str, Any] = {}
 
 
+class Churn(Struct, frozen=True, kw_only=True):
+    """Members that come and go: `rate` of them join in a second, each stays for a time drawn from a range."""
+
+    members: tuple[int, ...] | Literal["receivers"] = "receivers"
+    rate: float
+    stay: int | tuple[int, int]
+    start: int = 0
+    stop: int | None = None
+
+
 class When(Struct, frozen=True, kw_only=True):
     """After the `count`-th trace row of this kind at this member (any member where None)."""
 
@@ -127,7 +137,7 @@ class RandomFaults(Struct, frozen=True, kw_only=True):
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
-    """The whole file. After `draw` members is a number, options hold single values and random is None.
+    """The whole file. After `draw` members is a number, options hold single values, churns are none and random is None.
 
     In options a list is a choice that `draw` makes; a tuple is a value.
     """
@@ -149,5 +159,6 @@ class Scenario(Struct, frozen=True, kw_only=True):
     groups: tuple[GroupPlan, ...] = ()
     workloads: tuple[Workload, ...] = ()
     member_plans: tuple[MemberPlan, ...] = ()
+    churns: tuple[Churn, ...] = ()
     faults: tuple[Fault, ...] = ()
     random: RandomFaults | None = None

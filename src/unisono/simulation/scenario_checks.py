@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from unisono.errors import ScenarioError
 from unisono.marks import ALL_MARKS
-from unisono.simulation.scenario import DEFAULT_GROUP, Fault, Scenario
-from unisono.simulation.scenario_values import write_duration
+from unisono.simulation.churn import AWAY, churned, joins
+from unisono.simulation.scenario import DEFAULT_GROUP, Churn, Fault, Scenario
+from unisono.simulation.scenario_values import write_duration, write_number
 from unisono.spelling import did_you_mean
+from unisono.units import SECOND
 
 
 def check(scenario: Scenario) -> None:
@@ -21,6 +25,8 @@ def check(scenario: Scenario) -> None:
     _check_workloads(scenario)
     _check_members(scenario)
     _check_primary(scenario)
+    for index, churn in enumerate(scenario.churns):
+        _check_churn(scenario, churn, f"churn[{index}]")
     for index, fault in enumerate(scenario.faults):
         _check_fault(scenario, fault, f"fault[{index}]")
 
@@ -104,6 +110,30 @@ def _check_primary(scenario: Scenario) -> None:
             raise ScenarioError(
                 "options.primary", f"{chosen} is less than the {senders} members that may send; expected {senders} or 0"
             )
+
+
+def _check_churn(scenario: Scenario, churn: Churn, path: str) -> None:
+    """Everybody has a turn: who never joined would be there from the beginning."""
+    _within_duration(scenario, f"{path}.start", churn.start)
+    if churn.stop is not None:
+        _within_duration(scenario, f"{path}.stop", churn.stop)
+        if churn.stop <= churn.start:
+            raise ScenarioError(f"{path}.stop", f"expected a time after the start, {write_duration(churn.start)}")
+    if churn.members == "receivers":
+        members = churned(replace(scenario, members=most_members(scenario)), churn)
+        if not members:
+            raise ScenarioError(f"{path}.members", "nobody only receives here; name those who come and go")
+    else:
+        members = churn.members
+        _members_exist(scenario, f"{path}.members", members)
+    many = joins(scenario, churn)
+    if many < len(members):
+        raise ScenarioError(f"{path}.rate", f"{len(members)} members come and go, and only {many} ever join")
+    longest = churn.stay[1] if isinstance(churn.stay, tuple) else churn.stay
+    if churn.rate * (longest + AWAY) > len(members) * SECOND:
+        raise ScenarioError(
+            f"{path}.members", f"{len(members)} are too few for {write_number(churn.rate)} that join in a second"
+        )
 
 
 def _check_fault(scenario: Scenario, fault: Fault, path: str) -> None:

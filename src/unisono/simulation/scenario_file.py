@@ -17,6 +17,7 @@ from unisono.simulation.overrides import apply_overrides
 from unisono.simulation.scenario import (
     DEFAULT_GROUP,
     Burst,
+    Churn,
     Fault,
     GroupPlan,
     MemberPlan,
@@ -29,6 +30,7 @@ from unisono.simulation.scenario import (
 from unisono.simulation.scenario_checks import check
 from unisono.simulation.scenario_keys import (
     BURST_KEYS,
+    CHURN_KEYS,
     FAULT_DEFAULTS,
     FAULT_KEYS,
     FAULTS,
@@ -107,6 +109,7 @@ def _read(data: Mapping[str, Any]) -> Scenario:
         groups=groups,
         workloads=tuple(_workload(path, table, groups) for path, table in _tables(data, "workload")),
         member_plans=tuple(_member(path, table) for path, table in _tables(data, "member")),
+        churns=tuple(Churn(**_fields(path, table, CHURN_KEYS)) for path, table in _tables(data, "churn")),
         faults=tuple(_fault(path, table) for path, table in _tables(data, "fault")),
         random=_random(_table("random", data["random"])) if "random" in data else None,
     )

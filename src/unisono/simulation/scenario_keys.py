@@ -70,6 +70,8 @@ MESSAGES = (
     "farewell",
     "contributed",
     "gathered",
+    "census_request",
+    "census_answer",
 )
 """What a packet fault may single out with `message`."""
 
@@ -147,8 +149,8 @@ SCENARIO_KEYS: dict[str, Key] = {
     "marks_seeds": Key(whole(1)),
 }
 
-TABLES = ("options", "network", "group", "workload", "member", "fault", "random")
-REPEATED_TABLES = ("group", "workload", "member", "fault")
+TABLES = ("options", "network", "group", "workload", "member", "churn", "fault", "random")
+REPEATED_TABLES = ("group", "workload", "member", "churn", "fault")
 
 BURST_KEYS = {"every": Key(SPAN, required=True), "packets": Key(whole(1), required=True)}
 
@@ -198,6 +200,14 @@ MEMBER_KEYS = {"index": Key(MEMBER, required=True), "joins": Key(TIME), "leaves"
 MEMBER_SETTINGS = ("service", "role")
 """Settings that a member has as keys of its own, beside `options`."""
 
+CHURN_KEYS: dict[str, Key] = {
+    "members": Key(or_word("receivers", list_of(MEMBER, least=1))),
+    "rate": Key(number(1e-3, 1e5, "members that join in a second, above 0"), required=True),
+    "stay": Key(one_or_range(SPAN), required=True),
+    "start": Key(TIME),
+    "stop": Key(TIME),
+}
+
 WHEN_KEYS = {"kind": Key(one_of(TRACE_KINDS), required=True), "member": Key(MEMBER), "count": Key(whole(1))}
 
 _PACKETS = ("from", "to", "member", "plane", "message", "sequence", "count")
@@ -229,6 +239,7 @@ FAULTS: dict[str, FaultKind] = {
     "change": FaultKind(("member", "service"), ("group",), lasting=False),
     "become_receiver": FaultKind(("member",), ("group",), lasting=False),
     "become_sender": FaultKind(("member",), ("group",), lasting=False),
+    "count_audience": FaultKind(("member",), ("group",), lasting=False),
 }
 
 FAULT_KEYS: dict[str, Key] = {
@@ -268,8 +279,8 @@ FAULT_DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """What a missing key means; a packet fault may leave its rate out only where it singles packets out."""
 
-DRAWN_KINDS = tuple(kind for kind in FAULTS if kind not in ("join", "become_sender"))
-"""What [random] can draw; a drawn leave brings its join, and who becomes a receiver a sender again."""
+DRAWN_KINDS = tuple(kind for kind in FAULTS if kind not in ("join", "become_sender", "count_audience"))
+"""What [random] can draw; a drawn leave brings its join, who becomes a receiver a sender again; counting is none."""
 
 _DRAWN_NAMES = list_of(one_of(DRAWN_KINDS, LATER_FAULTS, "fault"), least=1)
 RANDOM_KEYS = {"count": Key(one_or_range(whole(0, 1000))), "kinds": Key(or_word("all", _DRAWN_NAMES))}

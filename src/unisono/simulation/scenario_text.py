@@ -8,6 +8,7 @@ from typing import Any
 from unisono.simulation.scenario import Fault, MemberPlan, Network, RandomFaults, Scenario, When
 from unisono.simulation.scenario_keys import (
     BURST_KEYS,
+    CHURN_KEYS,
     FAULT_DEFAULTS,
     FAULTS,
     GROUP_KEYS,
@@ -41,6 +42,8 @@ def write_scenario(scenario: Scenario) -> str:
         ["[[workload]]", *_lines(_pairs(workload, WORKLOAD_KEYS, {"start": 0}))] for workload in scenario.workloads
     ]
     sections += [["[[member]]", *_lines(_member_pairs(plan))] for plan in scenario.member_plans]
+    usual = {"members": "receivers", "start": 0}
+    sections += [["[[churn]]", *_lines(_pairs(churn, CHURN_KEYS, usual))] for churn in scenario.churns]
     sections += [["[[fault]]", *_lines(_fault_pairs(fault))] for fault in scenario.faults]
     if scenario.random is not None:
         sections.append(["[random]", *_lines(_random_pairs(scenario.random))])

@@ -22,6 +22,11 @@ HOPELESS_LOSS = 0.9
 _MILLION = 1_000_000
 
 
+_COMMANDS = ("leave", "join", "send", "change", "become_receiver", "become_sender", "count_audience")
+INSTANT = ("crash", "clock_step", *_COMMANDS)
+"""Faults that have no end of their own."""
+
+
 class Stage(Protocol):
     """What faults act on."""
 
@@ -41,6 +46,7 @@ class Stage(Protocol):
     def join(self, machine: Machine, group: str | None) -> None: ...
     def change(self, machine: Machine, group: str | None, service: Service) -> None: ...
     def become(self, machine: Machine, group: str | None, role: Role) -> None: ...
+    def count_audience(self, machine: Machine, group: str | None) -> None: ...
 
 
 class Troubles:
@@ -173,16 +179,7 @@ class Troubles:
             elif fault.kind == "disk":
                 assert fault.what is not None, "a disk fault says what"
                 machine.disk.begin(fault.what)
-        return fault.kind in (
-            "crash",
-            "clock_step",
-            "leave",
-            "join",
-            "send",
-            "change",
-            "become_receiver",
-            "become_sender",
-        )
+        return fault.kind in INSTANT
 
     def _act(self, fault: Fault) -> None:
         stage = self._stage
@@ -206,6 +203,8 @@ class Troubles:
                 stage.become(machine, fault.group, "receiver")
             elif fault.kind == "become_sender":
                 stage.become(machine, fault.group, "sender")
+            elif fault.kind == "count_audience":
+                stage.count_audience(machine, fault.group)
 
     def _restart_later(self, machine: Machine, at: int, disk: bool) -> None:
         self._stage.schedule(at, lambda now: self._stage.restart(machine, disk))

@@ -18,6 +18,7 @@ from unisono.engine import (
     Address,
     ChangeRole,
     ChangeService,
+    CountAudience,
     Engine,
     Fact,
     Join,
@@ -211,6 +212,11 @@ class World:
         for name in list(machine.groups):
             if group in (None, name):
                 machine.give(ChangeRole(name, role))
+
+    def count_audience(self, machine: Machine, group: str | None) -> None:
+        for name in list(machine.groups):
+            if group in (None, name):
+                machine.give(CountAudience(name))
 
     def crash(self, machine: Machine) -> None:
         if not machine.alive:

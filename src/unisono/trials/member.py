@@ -165,6 +165,9 @@ class Member:
             elif command.do == "become":
                 for name in names:
                     process.give(ChangeRole(name, msgspec.convert(command.data.decode(), Role)))
+            elif command.do == "count_audience":
+                for name in names:
+                    self._groups[name].count_audience()
             elif command.do == "leave":
                 for name in names:
                     self._start(self._groups.pop(name).leave())

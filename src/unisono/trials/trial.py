@@ -178,6 +178,9 @@ class Trial:
     def become(self, machine: Machine, group: str | None, role: Role) -> None:
         self.members[machine.index].command("become", group, role.encode())
 
+    def count_audience(self, machine: Machine, group: str | None) -> None:
+        self.members[machine.index].command("count_audience", group)
+
     def _note(self, fault: str, edge: Literal["begin", "end"], members: list[str] | None = None) -> None:
         row = FaultRow(kind="FAULT", fault=fault, edge=edge, members=members or [])
         self.rows.append(self._recorder.stamp(row, time.monotonic_ns(), None))

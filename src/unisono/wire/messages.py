@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 
 from unisono.clock import TIMESTAMP_LIMIT
 from unisono.identity import NAME_LIMIT_BYTES, NO_VIEW, ProcessId, ViewMark
+from unisono.wire.census_messages import CENSUS_TYPES, CensusMessage
 from unisono.wire.control_messages import HIERARCHY_TYPES, HierarchyMessage
 from unisono.wire.membership_messages import EXTENSION_LIMIT_BYTES, MEMBERSHIP_TYPES, MembershipMessage
 from unisono.wire.probe_messages import PROBE_TYPES, ProbeMessage
@@ -200,6 +201,7 @@ ControlMessage = (
     | HierarchyMessage
     | MembershipMessage
     | ProbeMessage
+    | CensusMessage
 )
 
 CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
@@ -214,6 +216,7 @@ CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
     *HIERARCHY_TYPES,
     *MEMBERSHIP_TYPES,
     *PROBE_TYPES,
+    *CENSUS_TYPES,
 )
 
 

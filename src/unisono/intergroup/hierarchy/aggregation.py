@@ -139,6 +139,11 @@ class Gathering:
         self._own[contributor] = contributions
         return True
 
+    @property
+    def weight(self) -> int:
+        """About how many entries a site hands on: the most that one process of it says."""
+        return max((sum(len(one.entries) for one in said) for said in self._own.values()), default=0)
+
     def receive(self, child: ProcessId, message: Contributed) -> bool | None:
         """A child's word came; as for `Stored.add`."""
         return self._children.setdefault(child, Stored()).add(message)
@@ -159,9 +164,10 @@ class Gathering:
         """What this site says."""
         return combine(self._own[contributor] for contributor in sorted(self._own))
 
-    def gather(self, topics: Iterable[int], speaks: bool) -> dict[Letter, list[Summary]]:
+    def gather(self, topics: Iterable[int], speaks: bool, news: bool = False) -> dict[Letter, list[Summary]]:
         """What the local group says now, in letters; of a process that is no coordinator, nothing.
 
+        With `news`, only what was not said before.
         A source of whom it speaks no more, or who is elsewhere now, is withdrawn a few times: a letter may be lost.
         """
         wanted = set(topics)
@@ -173,6 +179,7 @@ class Gathering:
         for key, said in self._said.items():
             if key[1] in wanted and (key not in sums or sums[key].address != said.address):
                 self._withdrawn[key] = (said.address, WITHDRAWALS)
+        said_before = self._said
         self._said = {key: said for key, said in self._said.items() if key[1] not in wanted} | sums
         letters: dict[Letter, list[Summary]] = {}
         for key in sorted(key for key in self._withdrawn if key[1] in wanted):
@@ -184,6 +191,8 @@ class Gathering:
                 self._withdrawn[key] = (address, left - 1)
         for key in sorted(sums):
             total = sums[key]
+            if news and said_before.get(key) == total:
+                continue
             summary = Summary(key[2], total.value, total.count, total.fingerprint)
             letters.setdefault((key[0], key[1], total.address), []).append(summary)
         return letters

@@ -28,6 +28,8 @@ from unisono.wire.messages import Whereabouts
 
 WATCH = SECOND
 """How often faults are looked for and the place in the hierarchy is thought over."""
+LIGHT = 4
+"""So many entries are said as often as news comes: twice as many, half as often."""
 URGENT_REPEATS = 2
 """How often an urgent contribution is repeated: it may be lost, and waits for no acknowledgement."""
 
@@ -197,7 +199,8 @@ class ControlProcess:
     # ── reports ──
 
     def _report_soon(self, step: Step) -> None:
-        interval = self._context.settings.report_interval
+        """Not more often than every report interval, and the more there is to say, the less often."""
+        interval = self._context.settings.report_interval * max(1, self._gathering.weight // LIGHT)
         last = self._last_report
         self._context.deadlines.advance("report", step.now if last is None else max(step.now, last + interval))
 
@@ -207,7 +210,7 @@ class ControlProcess:
         for home in self._neighbours.homes():
             self._voice.contribute(step, home)
         if self.state.leads:
-            self._voice.gather(step, True)
+            self._voice.gather(step, True, news=not self._repeats)
         if self._repeats:
             self._repeats -= 1
             self._context.deadlines.advance("report", step.now + self._context.settings.report_interval)

@@ -11,6 +11,7 @@ import msgspec
 from unisono.distances import DistanceTable
 from unisono.engine import Effect, Fact, Randomness, Start
 from unisono.identity import ProcessId
+from unisono.intergroup.hierarchy.aggregation import CUT
 from unisono.intergroup.hierarchy.process import ControlProcess
 from unisono.sealing import Seal
 from unisono.settings import Settings
@@ -138,10 +139,16 @@ class Seat:
         for member, frame in site.members.items():
             if self._upward.get(member) == frame:
                 continue
+            said, before = _read(frame), _read(self._upward.get(member))
             self._upward[member] = frame
-            try:
-                said = _CONTRIBUTIONS.decode(frame) if frame else ()
-            except msgspec.MsgspecError:
-                said = ()
-            effects += control.contribute(now, member, said, urgent=True)
+            urgent = any(contribution.topic == CUT and contribution not in before for contribution in said)
+            effects += control.contribute(now, member, said, urgent)
         return effects
+
+
+def _read(frame: bytes | None) -> tuple[Contribution, ...]:
+    """What a process of the site says."""
+    try:
+        return _CONTRIBUTIONS.decode(frame) if frame else ()
+    except msgspec.MsgspecError:
+        return ()

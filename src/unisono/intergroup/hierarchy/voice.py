@@ -183,12 +183,12 @@ class Voice:
         ]
         return self._context.send(step, home.peer.address, self._context.settings.scope, *messages)
 
-    def gather(self, step: Step, speaks: bool, topics: tuple[int, ...] = TOPICS) -> None:
-        """Send the sums of the local group to where each of them is wanted."""
+    def gather(self, step: Step, speaks: bool, topics: tuple[int, ...] = TOPICS, news: bool = False) -> None:
+        """Send the sums of the local group to where each of them is wanted: all, or those that are news."""
         if self._gathering.empty:
             return
         each = max(1, self._context.room // _ENTRY_BYTES)
-        for (group, topic, address), entries in self._gathering.gather(topics, speaks).items():
+        for (group, topic, address), entries in self._gathering.gather(topics, speaks, news).items():
             messages: list[HierarchyMessage] = []
             for start in range(0, len(entries), each):
                 self._gathering.serial += 1

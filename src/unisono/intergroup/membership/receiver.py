@@ -38,6 +38,7 @@ class ReceiverRepair:
         "_held_for",
         "_marks",
         "_next",
+        "_out",
         "_waits_since",
     )
 
@@ -47,6 +48,8 @@ class ReceiverRepair:
         self._addresses: dict[ProcessId, Address] = {}
         self._marks: dict[ProcessId, ViewMark] = {}
         self._heard: dict[ProcessId, int] = {}
+        self._out: dict[ProcessId, ViewMark] = {}
+        """Who said that it leaves, and in which view."""
         self._asked_at = 0
         self._contributes = False
         self._waits_since: int | None = None
@@ -85,6 +88,7 @@ class ReceiverRepair:
             self._marks = {one: last for one, last in self._marks.items() if self._following.follows(one)}
             self._addresses = {one: at for one, at in self._addresses.items() if one in self._marks}
             self._heard = {one: at for one, at in self._heard.items() if one in self._marks}
+            self._out = {one: mark for one, mark in self._out.items() if one in self._marks}
         self._addresses[source] = address
         self._marks[source] = mark
         self._heard[source] = step.now
@@ -100,6 +104,8 @@ class ReceiverRepair:
     def on_message(self, step: Step, source: ProcessId, address: Address, message: MembershipMessage) -> None:
         view = self._view
         if isinstance(message, Opinion):
+            if message.out and source in self._marks:
+                self._out[source] = self._marks[source]
             if view is not None and message.view == view.era:
                 self._halt(step, view, (message.members - set(message.accused)) & set(self._addresses))
         elif isinstance(message, NewView):
@@ -229,8 +235,16 @@ class ReceiverRepair:
         self._following.take_room_back()
 
     def _lives(self, view: AgreedView, now: int) -> bool:
-        """Whether any sender of a view is still in it, as far as was heard."""
-        return any(self._marks[member] == view.mark for member in view.members if self._hears(member, now))
+        """Whether any sender of a view is still in it, as far as was heard; who said farewell is not."""
+        return any(
+            self._marks[member] == view.mark and not self._has_left(member, view)
+            for member in view.members
+            if self._hears(member, now)
+        )
+
+    def _has_left(self, member: ProcessId, view: AgreedView) -> bool:
+        stream = self._following.streams.get(member)
+        return self._out.get(member) == view.mark or (stream is not None and stream.farewell is not None)
 
     def _hears(self, source: ProcessId, now: int) -> bool:
         return source in self._heard and now - self._heard[source] < self._context.settings.source_timeout
