@@ -189,8 +189,11 @@ class ByTimestamp(BySource):
 
     def _drops(self, stream: Stream) -> bool:
         """Whether what comes of a stranger is of no use: it will not be a member before it says where it starts."""
-        if self.halted or stream.in_view or (self._view is not None and stream.last_mark == self._view.mark):
+        if self.halted or stream.in_view:
             return False
+        view = self._view
+        if view is not None and (not view.seats or stream.last_mark == view.mark):
+            return False  # nobody sends, and it may begin the next era; or it is about to be a sender in this one
         return all(transition.view.seat(stream.source) is None for transition in self._pending)
 
     def _pass_over(self, step: Step, stream: Stream) -> None:
