@@ -50,6 +50,8 @@ MARKS: dict[str, str] = {
     "dropped-out": "a mere receiver cannot follow the views of the senders and starts anew",
     "repair-stalled": "an agreement on a view does not move for twice the time of suspicion, and names who holds it up",
     "stayed-alone": "a sender wanted to merge and nobody came along",
+    "sender-awaited": "somebody became a sender whom this process does not follow yet, and everything waits for it",
+    "change-without-effect": "somebody was made a sender twice, or the last sender said that it only receives",
 }
 """Every mark of a group by name, with the situation it stands for."""
 
