@@ -311,7 +311,9 @@ turned as (
     select *, exists (from fresh f where {_same_member("f", "held")} and f.position between since and held.position)
             as afresh,
         exists (from fresh f where {_same_member("f", "held")} and f.position between held.position and next_position)
-            as next_afresh
+            as next_afresh,
+        exists (from repair c where c.kind = 'CUT' and {_same_member("c", "held")} and c.stretch = held.stretch
+            and c.position > held.position) as answered
     from held
 ),
 inside as (
@@ -330,7 +332,7 @@ lines as (
 whole as (
     select run, "group", process, incarnation, stretch, source, source_incarnation, line,
         min(position) as position, min_by(begin, ordinal) as begin, list(position) as places, list(view) as words,
-        max_by(following is not null and (len(list_filter(following, lambda item: item.source = lines.source
+        max_by(if(following is null, answered, len(list_filter(following, lambda item: item.source = lines.source
             and item.incarnation = lines.source_incarnation)) = 0 or not came_along(next_service, next_transitional,
                 process, incarnation, source, source_incarnation) or next_afresh), ordinal) as ended
     from lines group by all

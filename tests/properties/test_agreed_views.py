@@ -272,6 +272,20 @@ def test_o4_o7_ask_only_for_what_was_sent_in_the_view() -> None:
         assert (of(trace, "O4") == []) == right
 
 
+def test_o4_o7_do_not_ask_for_what_is_beyond_an_end_that_is_being_agreed() -> None:
+    for sent, agreed, right in ((2, False, False), (2, True, True), (3, True, False)):
+        trace = in_v()
+        for number in range(2, sent + 1):
+            trace.send(1, "alice", number, timestamp=13 + number)
+        hear(trace, "carol", "alice", "bob")
+        if sent == 3:  # alice/2 is missing below what came of alice
+            trace.deliver(2, "carol", "alice", 3, timestamp=16)
+        if agreed:
+            trace.repair(3, "carol", "CUT", "alice", 1, 1)
+        assert (of(trace, "O7") == []) == right
+        assert (of(trace, "O4") == []) == right
+
+
 def settled(**changes: Any) -> Trace:
     """All three reach the end in w, long after the last fault; dave was never there."""
     trace = agreed()

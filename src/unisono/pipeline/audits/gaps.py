@@ -34,7 +34,7 @@ def reliable_causal(trace: Projections) -> DataFrame:
             "start",
             F.min("view_position").over(spell).alias("line"),
             F.min(F.struct("ordinal", "start")).over(spell)["start"].alias("first"),
-            (F.max("ordinal").over(spell) < F.col("views")).alias("ended"),
+            ((F.max("ordinal").over(spell) < F.col("views")) | F.col("answered")).alias("ended"),
         )
     )
     return gaps(trace, "O4", lines)
@@ -52,23 +52,30 @@ def without_gaps(trace: Projections) -> DataFrame:
             "start",
             F.col("view_position").alias("line"),
             F.col("start").alias("first"),
-            ((F.col("ordinal") < F.col("views")) & ~F.coalesce(comes_along, F.lit(False))).alias("ended"),
+            F.when(F.col("ordinal") < F.col("views"), ~F.coalesce(comes_along, F.lit(False)))
+            .otherwise(F.col("answered"))
+            .alias("ended"),
         )
     )
     return gaps(trace, "O7", lines)
 
 
 def in_views(tables: Tables, property_id: str) -> DataFrame:
-    """Every source of every view, the place of the view among the `views` of its stretch, and whether it came along."""
+    """Every source of every view, the place of the view among the `views` of its stretch, and whether it came along.
+
+    The end of the last view may have been agreed (`answered`) although no other one followed that its process saw.
+    """
     stretch = Window.partitionBy(*MEMBER, "stretch")
     fresh = F.col("last_fresh") > F.lag("position").over(stretch.orderBy("position"))
     return (
         with_turns(tables)
         .where(held(property_id))
+        .join(_last_cuts(tables), [*MEMBER, "stretch"], "left")
         .select(
             *MEMBER,
             "service",
             "stretch",
+            F.coalesce(F.max("position").over(stretch) < F.col("last_cut"), F.lit(False)).alias("answered"),
             F.col("position").alias("view_position"),
             "view",
             F.row_number().over(stretch.orderBy("position")).alias("ordinal"),
@@ -86,6 +93,7 @@ def in_views(tables: Tables, property_id: str) -> DataFrame:
             "view",
             "ordinal",
             "views",
+            "answered",
             "transitional",
             "fresh",
             F.col("begin.source").alias("source"),
@@ -95,6 +103,12 @@ def in_views(tables: Tables, property_id: str) -> DataFrame:
         .select("*", (~F.col("fresh") & stays_transitional()).alias("stays"))
         .drop("transitional", "service", "fresh")
     )
+
+
+def _last_cuts(tables: Tables) -> DataFrame:
+    """Where each member last said, in a stretch, what it brings to the end of its view."""
+    cuts = tables.repair.where("kind = 'CUT'")
+    return cuts.groupBy(*MEMBER, "stretch").agg(F.max("position").alias("last_cut"))
 
 
 def gaps(trace: Projections, property_id: str, lines: DataFrame) -> DataFrame:

@@ -69,8 +69,10 @@ ORDER = (
             "process itself, or there is no `transitional`; and no fresh start stands before it): of the numbers "
             "from the start in the first of them on that the source sent in one of these views (`agreed` of the "
             "first SEND) and the process did not deliver in them, the lowest has a key above every key that the "
-            "process delivered in them. If the source does not go on in the next VIEW of the stretch, only numbers "
-            "up to the highest that it delivered of the source are asked for. The violation is at the first VIEW."
+            "process delivered in them. If the source does not go on in the next VIEW of the stretch, or there is "
+            "none and the process has a CUT after the last one in the stretch (the view may have ended without "
+            "another that its process saw), only numbers up to the highest that it delivered of the source are "
+            "asked for. The violation is at the first VIEW."
         ),
         report="a message was left out though later ones were delivered",
         oracle=oracles.reliable_causal,
@@ -115,8 +117,9 @@ ORDER = (
         statement=(
             "As O4 for each single VIEW: of the numbers from a member's start in it on that the member sent in it "
             "(`agreed` of the first SEND) and the process did not deliver in it, the lowest has a key above every "
-            "key that the process delivered in it; with the same exemption for a member that does not go on in the "
-            "next VIEW of the stretch. O6 adds that what is below was delivered before."
+            "key that the process delivered in it; with the same exemptions for a member that does not go on in "
+            "the next VIEW of the stretch, and after a CUT in the last one. O6 adds that what is below was "
+            "delivered before."
         ),
         report="within a view a message of the order was left out",
         oracle=oracles.without_gaps,

@@ -16,7 +16,7 @@ from unisono.properties.monitors.agreed import FRESH, going_on
 from unisono.properties.monitors.monitor import Handler, Key, Member, Monitor, Source
 from unisono.properties.promises import PROTOCOL, exempt_services
 from unisono.properties.violation import message_name
-from unisono.trace.schema import DeliverRow, MembershipRow, SendRow, ViewRow
+from unisono.trace.schema import DeliverRow, MembershipRow, RepairRow, SendRow, ViewRow
 
 _EXEMPT = exempt_services(PROTOCOL, "O7", "receiver")
 _O4_EXEMPT = exempt_services(PROTOCOL, "O4", "receiver")
@@ -38,6 +38,8 @@ class Span(Struct):
     delivered: dict[Source, list[int]] = field(default_factory=dict)
     highest: Key | None = None
     gone: set[Source] = field(default_factory=set)
+    answered: bool = False
+    """Its end was being agreed: it may be over, without another one that its process got to see."""
 
     def take(self, source: Source, number: int, key: Key) -> None:
         runs = self.delivered.get(source)
@@ -88,7 +90,8 @@ class Gaps(Monitor):
 
     def handlers(self) -> dict[str, Handler]:
         anew = dict.fromkeys(FRESH, self.on_fresh)
-        return {"SEND": self.on_send, "DELIVER": self.on_deliver, "VIEW": self.on_view, "JOIN": self.on_join, **anew}
+        rows: dict[str, Handler] = {"SEND": self.on_send, "DELIVER": self.on_deliver, "CUT": self.on_cut}
+        return {**rows, "VIEW": self.on_view, "JOIN": self.on_join, **anew}
 
     def on_send(self, row: SendRow) -> None:
         source = (row.group, row.process, row.incarnation)
@@ -121,6 +124,11 @@ class Gaps(Monitor):
         if span is not None and span.stretch == row.stretch and member not in self.outside:
             source = (row.source, row.source_incarnation)
             span.take(source, row.number, (row.timestamp, row.source, row.source_incarnation))
+
+    def on_cut(self, row: RepairRow) -> None:
+        span = self.current.get((row.group, row.process, row.incarnation))
+        if span is not None and span.stretch == row.stretch:
+            span.answered = True
 
     def on_view(self, row: ViewRow) -> None:
         member = (row.group, row.process, row.incarnation)
@@ -192,6 +200,8 @@ class WithoutGaps(Gaps):
     def close(self, view: Span, following: Span | None) -> None:
         if following is not None:
             view.gone = {source for source in view.starts if not following.goes_on(source)}
+        elif view.answered:
+            view.gone = set(view.starts)
         self.closed.append(view)
 
 
@@ -215,6 +225,6 @@ class ReliableCausal(Gaps):
             spell = spells[source]
             spell.join(source, view)
             if following is None or not following.goes_on(source):
-                if following is not None:
+                if following is not None or view.answered:
                     spell.gone = {source}
                 self.closed.append(spells.pop(source))

@@ -25,7 +25,7 @@ from unisono.properties.oracles.reading import (
 )
 from unisono.properties.promises import CLOCK_HELD
 from unisono.properties.violation import Violation, message_name
-from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, SendRow, ViewRow
+from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, RepairRow, SendRow, ViewRow
 
 
 def causal(rows: Sequence[AnyRow]) -> list[Violation]:
@@ -96,6 +96,14 @@ def _goes_on(rows: Sequence[AnyRow], view: ViewRow, later: ViewRow, source: tupl
     return goes_on_in(later, source) and not fresh_between(rows, view, later)
 
 
+def _is_answered(rows: Sequence[AnyRow], view: ViewRow) -> bool:
+    """Whether the end of a view was being agreed when its process saw no other one: it may be over."""
+    return any(
+        same_member(row, view) and row.stretch == view.stretch and row.position > view.position
+        for row in of(rows, RepairRow, "CUT")
+    )
+
+
 def reliable_causal(rows: Sequence[AnyRow]) -> list[Violation]:
     """O4."""
     lines = []
@@ -111,7 +119,8 @@ def reliable_causal(rows: Sequence[AnyRow]) -> list[Violation]:
             ends = [
                 index for index in range(1, len(after)) if not _goes_on(rows, after[index - 1], after[index], source)
             ]
-            lines.append(Line(after[: ends[0]] if ends else after, source, bool(ends)))
+            ended = bool(ends) or _is_answered(rows, after[-1])
+            lines.append(Line(after[: ends[0]] if ends else after, source, ended))
     return _gaps(rows, "O4", lines)
 
 
@@ -122,7 +131,7 @@ def without_gaps(rows: Sequence[AnyRow]) -> list[Violation]:
         if held(view, "O7"):
             after = [one for one in _views(rows, "O7", view) if one.position > view.position]
             for source in sorted({(start.source, start.incarnation) for start in view.start}):
-                ended = bool(after) and not _goes_on(rows, view, after[0], source)
+                ended = not _goes_on(rows, view, after[0], source) if after else _is_answered(rows, view)
                 lines.append(Line([view], source, ended))
     return _gaps(rows, "O7", lines)
 
