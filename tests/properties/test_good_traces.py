@@ -7,7 +7,7 @@ from random import Random
 
 from unisono.properties.generator import NAMES, good_trace
 from unisono.properties.oracles.cycles import in_a_cycle
-from unisono.properties.oracles.total import eras
+from unisono.properties.oracles.total import runs_of_one_order
 from unisono.properties.promises import PRECISION_NANOSECONDS
 from unisono.properties.registry import MonitorSuite, monitor_violations, oracle_violations
 from unisono.properties.violation import moment
@@ -129,7 +129,7 @@ def _of_changed_services(rows: list[AnyRow]) -> Counter[str]:
             assert row.kind == "VIEW" or (row.service == "RTO" and row.kind == "ACTIVATE")
     sent = [(row.group, row.timestamp) for row in rows if isinstance(row, SendRow)]
     seen["equal timestamps"] += len(set(sent)) < len(sent)
-    seen["two groups in one order"] += sum(len({row.group for row in era}) > 1 for era in eras(rows))
+    seen["two groups in one order"] += sum(len({row.group for row in run}) > 1 for run in runs_of_one_order(rows))
     return seen
 
 

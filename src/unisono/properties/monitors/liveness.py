@@ -8,7 +8,7 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors import intervals
-from unisono.properties.monitors.agreed import FRESH, going_on
+from unisono.properties.monitors.agreed import FRESH, NOT_AGREED, going_on
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stream
 from unisono.properties.promises import PROTOCOL, SETTLING_NANOSECONDS, exempt_services
 from unisono.properties.violation import message_name, moment, process_name
@@ -56,6 +56,7 @@ class Taking(Struct):
     lasting: bool = False
     wants: str | None = None
     left: bool = False
+    receives: bool = False
     spells: dict[Source, int] = field(default_factory=dict)
 
 
@@ -120,6 +121,8 @@ class MulticastLiveness(Monitor):
             member.entered = moment(row)
         member.stretch = row.stretch
         member.lasting = row.service not in _O2_EXEMPT
+        if row.service not in NOT_AGREED:
+            member.receives = row.role == "receiver"
         member.spells = {}
         for start in row.start:
             source = (start.source, start.incarnation)
@@ -132,7 +135,7 @@ class MulticastLiveness(Monitor):
         member.stretch = member.entered = None
         member.joined = moment(row)
         member.wants = row.reason
-        member.left = False
+        member.left = member.receives = False
         member.spells = {}
 
     def on_fresh(self, row: MembershipRow) -> None:
@@ -210,6 +213,8 @@ class MulticastLiveness(Monitor):
             return False
         sent, other = self.sent.get(source), self.members.get(source)
         if sent is None or other is None or other.left or other.joined is None or member.joined is None:
+            return False
+        if other.receives:
             return False
         if self.ends[source[1], source[2]].clock != end.clock:
             return False

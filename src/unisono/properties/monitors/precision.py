@@ -25,6 +25,7 @@ class Seat(Struct):
     entered: int | None = None
     view: str | None = None
     members: list[Source] = field(default_factory=list)
+    receives: bool = False
     sent: int | None = None
 
 
@@ -59,7 +60,7 @@ class MembershipPrecision(Settled):
         seat = self._seat(row)
         seat.joined, seat.role, seat.left = moment(row), row.role, None
         seat.stretch = seat.entered = seat.view = seat.sent = None
-        seat.members = []
+        seat.members, seat.receives = [], False
 
     def on_leave(self, row: MembershipRow) -> None:
         self._seat(row).left = time_of(row)
@@ -69,7 +70,7 @@ class MembershipPrecision(Settled):
         if row.service not in NOT_AGREED:
             if seat.stretch != row.stretch:
                 seat.stretch, seat.entered = row.stretch, moment(row)
-            seat.view, seat.members = row.view, members_of(row)
+            seat.view, seat.members, seat.receives = row.view, members_of(row), row.role == "receiver"
 
     def on_send(self, row: SendRow) -> None:
         seat = self._seat(row)
@@ -123,6 +124,8 @@ class MembershipPrecision(Settled):
         if mine is None or mine.clock != end.clock or mine.time < end.time - SETTLING_NANOSECONDS // 2:
             return False
         if seat.joined is None or seat.left is not None or seat.joined > end.due or self.is_away(life[0]):
+            return False
+        if seat.receives:
             return False
         if seat.sent is not None and seat.sent <= end.due:
             return True

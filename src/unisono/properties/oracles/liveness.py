@@ -13,6 +13,7 @@ from unisono.properties.oracles.reading import (
     held,
     is_outside,
     of,
+    only_receives,
     same_process,
     start_of,
 )
@@ -87,7 +88,7 @@ def _must_know(
 ) -> bool:
     """Whether the process that wrote `end` must have the other one in its view at the end."""
     my_joins, their_joins = of(mine, MembershipRow, "JOIN"), of(theirs, MembershipRow, "JOIN")
-    if not my_joins or not their_joins or is_outside(theirs):
+    if not my_joins or not their_joins or is_outside(theirs) or only_receives(theirs):
         return False
     if not any(row.fault == "heal" for row in of(rows, FaultRow, "FAULT")):
         return False

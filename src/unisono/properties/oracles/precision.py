@@ -12,13 +12,16 @@ from unisono.properties.oracles.reading import (
     agreed_views,
     comparable,
     cut_off,
+    era_of,
     first_sends,
     held,
     is_outside,
     members_of,
     of,
+    only_receives,
     same_process,
-    start_of,
+    spans,
+    start_in,
 )
 from unisono.properties.promises import PRECISION_NANOSECONDS, PROTOCOL, SETTLING_NANOSECONDS, promised
 from unisono.properties.violation import Violation, message_name, moment, process_name
@@ -127,7 +130,7 @@ def _is_demanded(rows: Sequence[AnyRow], place: Place, end: MembershipRow, due: 
     if moment(place.end) < moment(end) - SETTLING_NANOSECONDS // 2 or place.life[0] in cut_off(rows):
         return False
     join, entered = place.join, place.entered
-    if join is None or not place.inside or moment(join) > due:
+    if join is None or not place.inside or moment(join) > due or only_receives(place.rows):
         return False
     sends = [row for row in of(place.rows, SendRow, "SEND") if row.position > join.position]
     if any(row.agreed is not None and moment(row) <= due for row in sends):
@@ -175,14 +178,15 @@ def termination(rows: Sequence[AnyRow]) -> list[Violation]:
 
 
 def _unanswered(rows: Sequence[AnyRow], place: Place) -> list[SendRow]:
-    """What a process sent in the view that it has at its end."""
+    """What a process sent in the era that it has at its end."""
     firsts = first_sends(rows, place.group, place.life).values()
     if place.end is None or any(row.kind == "CRASH" for row in rows if same_process(row, place.end)):
         return []
     found = []
     for send in firsts:
         later = [row for row in place.rows if row.position > send.position]
-        ended = any(row.kind in ("VIEW", "LEAVE", *FRESH) for row in later)
+        ended = any(row.kind in ("LEAVE", *FRESH) for row in later)
+        ended = ended or any(view.era is None for view in of(later, ViewRow, "VIEW"))
         ended = ended or any(row.kind in TELLING and row.stretch > send.stretch for row in later)
         if not ended and held(send, "L5") and send.agreed is not None:
             found.append(send)
@@ -193,11 +197,12 @@ def _is_owed(place: Place, end: MembershipRow, send: SendRow) -> bool:
     """Whether a process lacks a message that it must have at its end."""
     if not comparable(send, end) or moment(send) > moment(end) - PRECISION_NANOSECONDS:
         return False
-    views = [view for view in agreed_views(place.rows, "L5") if view.view == send.agreed]
+    views = [view for view in agreed_views(place.rows, "L5") if era_of(view) == send.agreed]
     stretch = max((row.stretch for row in place.rows if row.kind in TELLING), default=0)
     if not views or views[-1].stretch != stretch or place.life not in members_of(views[-1]):
         return False
-    start = start_of(views[-1], send.process, send.incarnation)
+    span = next(span for span in spans(place.rows, "L5", views[-1]) if views[-1] in span)
+    start = start_in(span, (send.process, send.incarnation))
     if start is None or send.number < start.number:
         return False
     return not any(
