@@ -241,6 +241,7 @@ def _followed(rows: Rows) -> list[int]:
         index
         for index in agreed_views(rows)
         if view_at(rows, index).role == "receiver"
+        and view_at(rows, index).era is None
         and not _strange(rows, rows[index].group) & set(members_of(view_at(rows, index)))
     ]
 
@@ -253,7 +254,7 @@ def skipped_view(rows: Rows, random: Random) -> Rows | None:
     candidates = []
     for one in passages:
         for two in passages:
-            if two.before == one.after and two.after in followed:
+            if two.before == one.after and two.after in followed and view_at(rows, one.before).role == "receiver":
                 ends = (rows[one.before].group, rows[one.before].view, rows[two.after].view)
                 if ends not in steps:
                     candidates.append((one, two))

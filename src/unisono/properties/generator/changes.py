@@ -30,8 +30,8 @@ class Changing(Run):
         if era is None or member.turning is not None or member.cut is not None:
             return False
         others = [one for one in era.present() if one is not member and one.turning is None]
-        if member.role == "sender":
-            return member.agreed is era and bool(others)
+        if member.role == "sender":  # a receiver goes from view to view on its own, and cannot be in step with others
+            return member.agreed is era and bool(others) and member.across is None
         return bool(others) and member not in era.senders()
 
     def say(self, member: Member) -> None:

@@ -23,6 +23,7 @@ class Regrouping(Changing):
         super().__init__(random, names, groups)
         self.with_primary = random.random() < 0.4
         self.primary_names: dict[str, set[str]] = {}
+        self.turns_often = random.random() < 0.25
         self.settled = False
 
     def join(self, member: Member) -> None:
@@ -276,8 +277,8 @@ class Regrouping(Changing):
         passages = [
             passage
             for passage in member.installed.passages
-            if all(number <= passage.cut[source] for source, number in member.due.items())
-            and member.applied <= passage.changes
+            if member.applied <= passage.changes
+            and all(number <= passage.cut[source] for source, number in member.due.items())
             and (passage.seen or not passage.view.is_judged())
         ]
         passage = self.one(passages)

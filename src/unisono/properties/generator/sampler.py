@@ -232,7 +232,7 @@ class Sampler(Settling):
         (deliver_some, 16),
         (meet, 6),
         (part, 2),
-        (Changing.change_role, 4),
+        (Changing.change_role, 1.5),
         (Regrouping.regroup, 2.5),
         (lose_one, 1.2),
         (Regrouping.follow_some, 3),
@@ -254,6 +254,8 @@ class Sampler(Settling):
 
     def step(self) -> None:
         self.advance(self.pace)
+        if self.turns_often and self.random.random() < 0.25:
+            self.change_role()
         self.random.choices([step for step, _ in self.STEPS], [weight for _, weight in self.STEPS])[0](self)
 
     def end(self) -> None:
