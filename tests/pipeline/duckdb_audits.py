@@ -213,6 +213,8 @@ shut_out as (
         and theirs.incarnation = p.source_incarnation
     join joins other on {_same_member("other", "theirs")} and other.position = theirs.join_position
     where p.last_start is null and theirs.moved = 'JOIN'
+        and coalesce((select max_by(a.role, a.position) from agreed a where {_same_member("a", "theirs")}
+            and a.position > theirs.join_position), 'sender') <> 'receiver'
         and mine.moment <= p.last_due and other.moment <= p.last_due
         and coalesce((select min(c.moment) from current c where {_same_member("c", "p")} and c.stretch = (
             select max_by(e.stretch, e.position) from current e where {_same_member("e", "p")})), 0) <= p.last_due
@@ -265,14 +267,14 @@ begun as (
     select *, stretch is distinct from lag(stretch) over (
         partition by run, process, incarnation, domain, "group" order by position) as begins from placed
 ),
-eras as (
+runs as (
     select *, count(*) filter (begins) over (
-        partition by run, process, incarnation, domain order by position) as era from begun
+        partition by run, process, incarnation, domain order by position) as ordinal from begun
 )
 select d.run, 'O6', d."group", d.process, d.incarnation, d.position, {DELIVERED}
-from eras d where d.number is not null and exists (
-    from eras e where e.run = d.run and e.process = d.process and e.incarnation = d.incarnation
-        and e.domain = d.domain and e.era = d.era and e.position < d.position and e.number is not null
+from runs d where d.number is not null and exists (
+    from runs e where e.run = d.run and e.process = d.process and e.incarnation = d.incarnation
+        and e.domain = d.domain and e.ordinal = d.ordinal and e.position < d.position and e.number is not null
         and key(e.timestamp, e.source, e.source_incarnation) >= key(d.timestamp, d.source, d.source_incarnation)
 )
 """
@@ -297,26 +299,28 @@ from deliveries d where timed(d.service) and exists (
 
 
 def _gaps(property_id: str, together: str) -> str:
-    """What is left out of consecutive views: `together` says which view of a stretch begins a new line."""
+    """What is left out of consecutive spans: `together` says which span of a stretch begins a new line."""
     return f"""
 with placed as ({_with_view("deliveries", "v.stretch = d.stretch")}),
-held as (
-    select *, lag(position) over w as since, row_number() over w as ordinal, lead(start) over w as following,
-        lead(service) over w as next_service, lead(transitional) over w as next_transitional,
-        lead(position) over w as next_position
-    from views where gapless(service)
+firsts as (
+    select *, row_number() over w as ordinal, lead(start) over w as following,
+        lead(transitional) over w as next_transitional, lead(fresh) over w as next_afresh
+    from spans where position = span
     window w as (partition by run, "group", process, incarnation, stretch order by position)
 ),
-turned as (
-    select *, exists (from fresh f where {_same_member("f", "held")} and f.position between since and held.position)
-            as afresh,
-        exists (from fresh f where {_same_member("f", "held")} and f.position between held.position and next_position)
-            as next_afresh
-    from held
+points as (
+    select run, "group", process, incarnation, stretch, span, position, unnest(start) as point from spans
+),
+begun as (
+    select run, "group", process, incarnation, stretch, span, point.source as source,
+        point.incarnation as source_incarnation, min_by(point.number, position) as begin
+    from points group by all
 ),
 inside as (
-    select * exclude (point), point.source as source, point.incarnation as source_incarnation, point.number as begin
-    from (select * exclude (start), unnest(start) as point from turned)
+    select b.*, f.ordinal, f.following, f.next_transitional, f.next_afresh, f.service, f.transitional,
+        f.fresh as afresh, list_contains(f.members,
+            {{'process': b.source, 'incarnation': b.source_incarnation}}) as at_once
+    from begun b join firsts f on {_same_member("f", "b")} and f.stretch = b.stretch and f.span = b.span
 ),
 chained as (
     select *, {together} as fresh from inside
@@ -327,13 +331,18 @@ lines as (
         partition by run, "group", process, incarnation, stretch, source, source_incarnation order by ordinal) as line
     from chained
 ),
-whole as (
+ended as (
     select run, "group", process, incarnation, stretch, source, source_incarnation, line,
-        min(position) as position, min_by(begin, ordinal) as begin, list(position) as places, list(view) as words,
+        min(span) as position, min_by(begin, ordinal) as begin, list(span) as spans,
         max_by(following is not null and (len(list_filter(following, lambda item: item.source = lines.source
-            and item.incarnation = lines.source_incarnation)) = 0 or not came_along(next_service, next_transitional,
+            and item.incarnation = lines.source_incarnation)) = 0 or not came_along(service, next_transitional,
                 process, incarnation, source, source_incarnation) or next_afresh), ordinal) as ended
     from lines group by all
+),
+whole as (
+    select e.*, list(v.position) as places, list(v.view) || list(v.era_word) as words
+    from ended e join spans v on {_same_member("v", "e")} and v.stretch = e.stretch and list_contains(e.spans, v.span)
+    group by all
 ),
 judged as (
     select w.*, (select max(key(p.timestamp, p.source, p.source_incarnation)) from placed p
@@ -360,7 +369,7 @@ from missing d where key(timestamp, source, source_incarnation) < most and not (
 
 O4 = _gaps(
     "O4",
-    "ordinal is distinct from lag(ordinal) over w + 1"
+    "ordinal is distinct from lag(ordinal) over w + 1 or not at_once"
     " or afresh or not came_along(service, transitional, process, incarnation, source, source_incarnation)",
 )
 O7 = _gaps("O7", "true")

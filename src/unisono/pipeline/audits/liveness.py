@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 from unisono.pipeline.audits.agreed import with_turns
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import (
+    AGREED,
     MEMBER,
     PROCESS,
     SOURCE,
@@ -222,7 +223,11 @@ def undelivered(trace: Projections, pairs: DataFrame) -> DataFrame:
 def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
     """Listeners without a living source in their last view that must have it there."""
     tables = trace.tables
-    sources = members(tables).where("joined is not null and (moved is null or moved <> 'LEAVE')")
+    sources = (
+        members(tables)
+        .where("joined is not null and (moved is null or moved <> 'LEAVE')")
+        .join(only_receiving(tables), list(MEMBER), "left_anti")
+    )
     first_sends = _sends(tables).groupBy("run", "group", *SOURCE).agg(F.min("moment").alias("first_sent"))
     known = sources.select(
         "run",
@@ -244,6 +249,18 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
     )
     name = process_name("source", "source_incarnation")
     return violations("L2", found, F.concat(name, F.lit(" lives and sends, but is not in the last view")))
+
+
+def only_receiving(tables: Tables) -> DataFrame:
+    """Who is a receiver in its last agreed view since its last JOIN."""
+    return (
+        views_since_join(tables)
+        .where(held(AGREED))
+        .groupBy(*MEMBER)
+        .agg(F.max_by("role", "position").alias("role"))
+        .where("role = 'receiver'")
+        .select(*MEMBER)
+    )
 
 
 def cut_off(fault: DataFrame) -> DataFrame:

@@ -44,13 +44,13 @@ def _last_views(trace: Projections) -> DataFrame:
     since_join = trace.agreed.join(moves(trace.tables).select(*MEMBER, "joined"), list(MEMBER), "left").where(
         "position > coalesce(joined.position, -1)"
     )
-    last = F.max(F.struct("position", "stretch", "view", "members")).over(Window.partitionBy(*MEMBER))
+    last = F.max(F.struct("position", "stretch", "view", "members", "role")).over(Window.partitionBy(*MEMBER))
     return (
         since_join.select(*MEMBER, "position", "stretch", "moment", last.alias("last"))
         .where("stretch = last.stretch")
         .groupBy(*MEMBER, "last")
         .agg(F.min_by("moment", "position").alias("entered"))
-        .select(*MEMBER, "last.view", "last.members", "entered")
+        .select(*MEMBER, "last.view", "last.members", "entered", F.col("last.role").alias("last_role"))
     )
 
 
@@ -65,7 +65,8 @@ def _demanded(trace: Projections, settled: DataFrame, joined: DataFrame) -> Data
         .agg(F.min("moment").alias("first_sent"))
     )
     entered_as_sender = F.when(F.expr("joined.role = 'sender'") & held("L1"), F.col("entered"))
-    senders = joined.join(sent, list(MEMBER), "left").select(
+    sending = joined.where("last_role is null or last_role <> 'receiver'")
+    senders = sending.join(sent, list(MEMBER), "left").select(
         *GROUP,
         "end_clock",
         member(F.col("process"), F.col("incarnation")).alias("wanted"),
@@ -133,7 +134,7 @@ def _apart(judged: DataFrame) -> DataFrame:
 
 
 def termination(trace: Projections) -> DataFrame:
-    """L5: pairs of a listener and a sender in one last view; only where numbers differ are messages compared."""
+    """L5: pairs of a listener and a sender in one last era; only where numbers differ are messages compared."""
     probes = _listeners(trace)
     due = [part.alias(f"due_{name}") for part, name in zip(fingerprint("number"), FINGERPRINT, strict=True)]
     line = (*STREAM, "view", "position")
@@ -170,43 +171,28 @@ def termination(trace: Projections) -> DataFrame:
 
 
 def _listeners(trace: Projections) -> DataFrame:
-    """Who must have heard whom in which view, from where on and until when."""
+    """Who must have heard whom in which era, from where on and until when."""
     whole = _not_cut_off(trace, trace.standing.where("moved is null or moved.kind <> 'LEAVE'").where(held("L5")))
-    last_of_view = F.max(F.struct("position", "stretch", "members", "start")).alias("last")
+    last_of_era = F.max(F.struct("position", "stretch", "members", F.col("span.position").alias("span"))).alias("last")
     return (
-        trace.agreed.groupBy(*MEMBER, "view", "itself")
-        .agg(last_of_view)
-        .select(*MEMBER, "view", "itself", "last.stretch", "last.members", "last.start")
+        trace.agreed.groupBy(*MEMBER, "era_word", "itself")
+        .agg(last_of_era)
+        .select(*MEMBER, F.col("era_word").alias("view"), "itself", "last.stretch", "last.members", "last.span")
         .join(_healed(trace.tables, whole), list(MEMBER))
         .where("stretch = last_stretch and array_contains(members, itself)")
-        .select(
-            *MEMBER,
-            "view",
-            F.col("end_position").alias("position"),
-            "end_clock",
-            "due",
-            F.explode("start").alias("begin"),
-        )
-        .select(
-            *MEMBER,
-            "view",
-            "position",
-            "end_clock",
-            "due",
-            F.col("begin.source").alias("source"),
-            F.col("begin.incarnation").alias("source_incarnation"),
-            F.col("begin.number").alias("start"),
-        )
+        .select(*MEMBER, "view", "span", F.col("end_position").alias("position"), "end_clock", "due")
+        .join(trace.span_starts, [*MEMBER, "span"])
+        .select(*MEMBER, "view", "position", "end_clock", "due", *SOURCE, "start")
         .where("not (source = process and source_incarnation = incarnation)")
         .join(cut_off(trace.tables.fault).withColumnRenamed("name", "source"), ["run", "source"], "left_anti")
     )
 
 
 def _unanswered(trace: Projections) -> DataFrame:
-    """What senders that reached an END sent in the view that they have there."""
+    """What senders that reached an END sent in the era that they have there."""
     tables = trace.tables
     turns = (
-        tables.view.where("kind = 'VIEW'")
+        tables.view.where("kind = 'VIEW' and era is null")
         .select(*MEMBER, "position")
         .unionByName(tables.membership.where(f"kind = 'LEAVE' or {FRESH}").select(*MEMBER, "position"))
         .groupBy(*MEMBER)

@@ -43,7 +43,6 @@ class Changing(Run):
         adds = member.role == "receiver"
         others = [one for one in era.present() if one is not member and one.turning is None]
         speaker = self.random.choice(others) if adds else member
-        speaker.sequence += 1
         speaker.views += 1
         key = (self.next_time(speaker), speaker.life.name, speaker.life.incarnation)
         before = era.senders()

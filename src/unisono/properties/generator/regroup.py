@@ -146,7 +146,8 @@ class Regrouping(Changing):
             left = member.agreed
             assert left is not None, "a sender is always in some view"
             member.agreed = view
-            if len(participants) > 1 and not self.settled and self.random.random() < 0.02:
+            complete = all(number == left.end_of(source) for source, number in ways[left].items())
+            if complete and len(participants) > 1 and not self.settled and self.random.random() < 0.02:
                 self.kill(member.life)
             elif member.service == "RTO":
                 passages[left].seen = True

@@ -93,5 +93,5 @@ class Settling(Regrouping):
             self.reform(stale[0].present())
         for member in [member for member in self.receivers() if member.group == group]:
             self.catch_up(member, last if member.life.name not in cut_off else None)
-            if member.installed is not None:
+            if member.active and member.installed is not None:
                 self.deliver_all(member)
