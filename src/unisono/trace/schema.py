@@ -97,7 +97,7 @@ class ViewRow(Row, kw_only=True, tag="view"):
     Of an agreed view, `transitional` are the members that came from the same view as this process, and `merged` all
     views that its members came from; a receiver that came into the middle of it does not have it `whole`. `primary`
     is null where no primary component is asked for. `era` is the view that was agreed last, where this one followed it
-    because somebody became a sender or a receiver.
+    by the order of messages because somebody became a sender or a receiver.
     """
 
     start_time: int

@@ -285,13 +285,11 @@ class Regrouping(Changing):
         passage = self.one(passages)
         if passage is not None:
             before = member.installed
-            self.hear()
-            self.deliver_until(member, passage.cut, passage.changes)
+            self.go_on_to(member, passage.changes)
             if member.role == "receiver":
+                self.deliver_until(member, passage.cut, passage.changes)
                 reasons = _reasons(before.senders_at(member.applied), passage.view)
                 self.enter(member, passage.view, member.view, passage.along, None, 0, *reasons)
-            else:
-                member.cut = member.limit = None
         elif member.installed.passages:
             self.lose_track(member)
         return passage is not None
