@@ -51,6 +51,8 @@ class Changing(Run):
         self.said = max(self.said, key[0])
         era.changes.append(Change(key, self.truth, speaker, speaker.views, member, adds, after))
         member.turning = era
+        if adds:  # it sends nothing here before it comes to that place, and perhaps it never does
+            era.ends[member] = len(member.sent) + 1
 
     def next_time(self, member: Member) -> int:
         """The timestamp of what a member says now."""
@@ -147,7 +149,7 @@ class Changing(Run):
             for count in range(len(era.changes) + 1)
             if era.start_time_at(count) >= member.newest
             and all(
-                begins_above(member, source) <= _first_above(source, era.changes[count].key)
+                begins_above(member, source) <= first_above(source, era.changes[count].key)
                 for source in era.senders_at(count)
                 if count < len(era.changes)
             )
@@ -160,16 +162,16 @@ class Changing(Run):
         for source in era.senders_at(count):
             start = era.seat_at(source, count)
             if count:
-                start = max(start, _first_above(source, era.changes[count - 1].key))
+                start = max(start, first_above(source, era.changes[count - 1].key))
             lowest = max(start, begins_above(member, source))
             highest = era.end_of(source)
             if count < len(era.changes):
-                highest = min(highest, _first_above(source, era.changes[count].key))
+                highest = min(highest, first_above(source, era.changes[count].key))
             middle[source] = self.random.randint(lowest, self.random.choice((lowest, max(lowest, highest))))
         return middle
 
 
-def _first_above(source: Member, key: Key) -> int:
+def first_above(source: Member, key: Key) -> int:
     """The first number of a source that comes after a place in the order."""
     above = [message.number for message in source.sent if source.key(message) > key]
     return above[0] if above else len(source.sent) + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unisono.properties.generator.agreement import AgreedView, Passage
-from unisono.properties.generator.changes import Changing
+from unisono.properties.generator.changes import Changing, first_above
 from unisono.properties.generator.order import begins_above
 from unisono.trace import schema
 from unisono.trace.schema import MembershipRow, Reason, RepairRow, ViewRow
@@ -179,6 +179,8 @@ class Regrouping(Changing):
             cut[source] = view.end_of(source)
             if source in inside and source not in along and not farewell and self.random.random() < 0.5:
                 reached = [member.due[source] for member in along if member.service == "RTO"]
+                if changes:
+                    reached.append(first_above(source, view.changes[changes - 1].key))
                 lowest = max([view.seat_at(source, changes), *reached])
                 cut[source] = self.random.randint(min(lowest, cut[source]), cut[source])
         return cut
@@ -336,7 +338,8 @@ class Regrouping(Changing):
 
 def _seen(view: AgreedView, along: list[Member]) -> int:
     """How many changes any of those who go on together has come over."""
-    return max((member.applied for member in along if member.service == "RTO"), default=0)
+    added = {change.member: count for count, change in enumerate(view.changes, 1) if change.adds}
+    return max((member.applied if member.service == "RTO" else added.get(member, 0) for member in along), default=0)
 
 
 def _reasons(before: list[Member], view: AgreedView) -> list[Reason]:
