@@ -117,14 +117,16 @@ class ViewRow(Row, kw_only=True, tag="view"):
 
 class MembershipRow(Row, kw_only=True, tag="membership"):
     """START JOIN LEAVE CRASH END LEFT_BEHIND UNAVAILABLE ACTIVATE GRANT SUSPECT MRA AGREED EXCLUDED SELF_FAIL BOOTSTRAP
-    COORDINATOR CHILD: what happens to processes.
+    TO_SENDER SPONSOR PADD PLEAVE PLEFT COORDINATOR CHILD: what happens to processes.
 
     `peer` is the other process where there is one. CRASH is written by whoever knows (the simulator); END says
     that the run ended while the process lived: a process with neither is audited as crashed at its last row.
     `across` (JOIN) names the domain whose groups this process hears in one order, where it asked for that. EXCLUDED
     is written by a process that learns that the others went on without it, SELF_FAIL by one that cannot follow the
     views of its group and starts anew, BOOTSTRAP by a receiver that looks for a view, MRA by a sender that begins a
-    membership repair, AGREED by one whose application sees other views, where an agreed one stands for it.
+    membership repair, AGREED by one whose application sees other views, where an agreed one stands for it. Of roles:
+    TO_SENDER is written by a receiver that wants to send, SPONSOR by a sender that says so for `peer`, PADD by who has
+    become a sender, PLEAVE by a sender that says its last word, PLEFT by who has become a receiver.
     """
 
     peer: str | None = None
