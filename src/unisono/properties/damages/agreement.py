@@ -77,7 +77,7 @@ def reused_identifier(rows: Rows, random: Random) -> Rows | None:
 
 @damage("One process has another start point for a member than the others.", "M4")
 def other_start_point(rows: Rows, random: Random) -> Rows | None:
-    index = one_of(random, _shared(rows, whole=True))
+    index = one_of(random, [index for index in _shared(rows, whole=True) if view_at(rows, index).start])
     if index is None:
         return None
     view = view_at(rows, index)

@@ -26,7 +26,6 @@ class Kept(Struct, frozen=True):
 class Entered(Struct):
     """An era as a process has it: in which stretch, where its sources start, and whether it is a member at last."""
 
-    era: str | None
     stretch: int
     starts: dict[Source, int]
     inside: bool
@@ -35,14 +34,15 @@ class Entered(Struct):
 class Attendant(Struct):
     """One process in one group: how it is there, its eras, and what it sent since the last one began.
 
-    `lowest` is the lowest stretch of what is kept.
+    `last` is the era of its last view, while the next view may be of the same; `lowest` is the lowest stretch of what
+    is kept.
     """
 
     service: str | None = None
     left: bool = False
     stretch: int | None = None
     eras: dict[str | None, Entered] = field(default_factory=dict)
-    last: Entered | None = None
+    last: str | None = None
     numbers: list[int] = field(default_factory=list)
     kept: dict[int, Kept] = field(default_factory=dict)
     lowest: int | None = None
@@ -108,13 +108,15 @@ class Termination(Settled):
             return
         starts = {(start.source, start.incarnation): start.number for start in row.start}
         inside = (row.process, row.incarnation) in starts
-        last = attendant.last
-        if last is not None and row.era is not None and (last.era, last.stretch) == (row.era, row.stretch):
-            last.inside = inside
+        era = era_of(row)
+        entered = attendant.eras.get(era)
+        if entered is not None and row.era is not None and (attendant.last, entered.stretch) == (era, row.stretch):
+            entered.inside = inside
             for source, number in starts.items():
-                last.starts.setdefault(source, number)
+                entered.starts.setdefault(source, number)
         else:
-            attendant.last = attendant.eras[era_of(row)] = Entered(era_of(row), row.stretch, starts, inside)
+            attendant.eras[era] = Entered(row.stretch, starts, inside)
+        attendant.last = era
 
     def on_send(self, row: SendRow) -> None:
         attendant = self._of(row)
