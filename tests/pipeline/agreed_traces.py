@@ -15,6 +15,7 @@ from unisono.trace.schema import (
     FaultRow,
     Member,
     MembershipRow,
+    Reason,
     RepairRow,
     Row,
     SendRow,
@@ -24,7 +25,15 @@ from unisono.trace.schema import (
 
 SECOND = 1_000_000_000
 ANNA, BERT, ROSA = ("anna", 1), ("bert", 2), ("rosa", 3)
-VIEWS = {"a": (1, *ANNA, 0), "b": (2, *BERT, 0), "ab": (3, *ANNA, 1), "ab'": (4, *ANNA, 2)}
+VIEWS = {
+    "a": (1, *ANNA, 0),
+    "b": (2, *BERT, 0),
+    "ab": (3, *ANNA, 1),
+    "ab'": (4, *ANNA, 2),
+    "ab+r": (5, *ANNA, 3),
+    "ab+r-b": (6, *BERT, 1),
+    "ar": (7, *ANNA, 4),
+}
 
 Place = tuple[str, str, int, str | None]
 """Property, process, position, message."""
@@ -58,7 +67,7 @@ class Script:
     def join(self, life: tuple[str, int], role: str) -> None:
         self.add(MembershipRow, "JOIN", life, reason="all", role=role)
 
-    def view(self, life: tuple[str, int], word: str, members: str, along: str, merged: str) -> None:
+    def view(self, life: tuple[str, int], word: str, members: str, along: str, merged: str, **values: object) -> None:
         identifier = dict(
             zip(("start_time", "leader", "leader_incarnation", "leader_sequence"), VIEWS[word], strict=True)
         )
@@ -71,14 +80,20 @@ class Script:
             life,
             **identifier,
             previous=previous,
-            role="receiver" if life == ROSA else "sender",
+            role="sender" if life in lives(members) else "receiver",
             start=start,
             transitional=[Member(*one) for one in lives(along)],
             merged=merged.split(),
-            primary=True if word.startswith("ab") else None,
+            primary=True if word in ("ab", "ab'") else None,
+            **values,
         )
 
-    def send(self, life: tuple[str, int]) -> SendRow:
+    def follow(self, word: str, members: str, who: tuple[str, int], reason: str) -> None:
+        """All install a view that follows "ab" by the order of messages."""
+        for life in (ANNA, BERT, ROSA):
+            self.view(life, word, members, members, "", era="ab", reasons=[Reason(*who, reason)])
+
+    def send(self, life: tuple[str, int], era: str | None = None) -> SendRow:
         self.numbers[life] += 1
         number = self.numbers[life]
         self.add(
@@ -90,7 +105,7 @@ class Script:
             timestamp=len(self.rows),
             size=1,
             body=number,
-            agreed=self.views[life],
+            agreed=self.views[life] if era is None else era,
         )
         sent = self.rows[-1]
         assert isinstance(sent, SendRow)
@@ -112,8 +127,8 @@ class Script:
                 index=0,
             )
 
-    def cut(self, life: tuple[str, int]) -> None:
-        for source in (ANNA, BERT):
+    def cut(self, life: tuple[str, int], sources: str = "ab") -> None:
+        for source in lives(sources):
             self.add(
                 RepairRow,
                 "CUT",
@@ -157,6 +172,30 @@ def good() -> list[AnyRow]:
     for life in (ANNA, BERT, ROSA):
         script.time = healed
         script.add(MembershipRow, "END", life, group="", view=None, service=None)
+    return script.rows
+
+
+def turned() -> list[AnyRow]:
+    """Rosa becomes a sender and Bert a receiver, by the order of messages; then a view of Anna and Rosa is agreed."""
+    script = Script()
+    for life in (ANNA, BERT, ROSA):
+        script.join(life, "receiver" if life == ROSA else "sender")
+        script.view(life, "ab", "ab", "".join(letter for letter in "ab" if lives(letter) == [life]), "a b")
+    messages = [script.send(ANNA), script.send(BERT)]
+    for life in (ANNA, BERT, ROSA):
+        script.deliver(life, *messages)
+    script.follow("ab+r", "abr", ROSA, "sends now")
+    messages = [script.send(BERT, "ab"), script.send(ROSA, "ab")]
+    for life in (ANNA, BERT, ROSA):
+        script.deliver(life, *messages)
+    script.follow("ab+r-b", "ar", BERT, "only receives now")
+    messages = [script.send(ANNA, "ab")]
+    for life in (ANNA, BERT, ROSA):
+        script.deliver(life, *messages)
+    script.cut(ANNA, "abr")
+    script.cut(ROSA, "abr")
+    for life in (ANNA, BERT, ROSA):
+        script.view(life, "ar", "ar", "ar", "ab")
     return script.rows
 
 
@@ -233,6 +272,19 @@ EXCUSED = {"unseen end": unseen(ends=True)}
 """What looks like a gap (O4, O7) and is none."""
 BROKEN["missed at the end"] = unseen(ends=False), ("O7", "rosa", 1, "bert~2/1")
 
+# Anna has her views at 1, 5, 9 and 15, Bert at 1, 5, 9 and 11, Rosa at 1, 4, 8 and 13.
+TURNED: dict[str, tuple[Damage, Place]] = {
+    "D3": (changed("DELIVER", BERT, 8, view="ar"), ("D3", "bert", 8, "rosa~3/1")),
+    "D4": (changed("DELIVER", BERT, 8, view="ar"), ("D4", "", 0, "rosa~3/1")),
+    "M4": (changed("VIEW", BERT, 5, era="ar"), ("M4", "bert", 5, None)),
+    "M5": (changed("VIEW", BERT, 5, reasons=[Reason(*ROSA, "joined")]), ("M5", "bert", 5, None)),
+    "M9": (changed("VIEW", BERT, 11, view="other"), ("M9", "bert", 11, None)),
+    "D6": (without(ROSA, 7), ("D6", "rosa", 5, "rosa~3/1")),
+    "D9": (without(ROSA, 6), ("D9", "rosa", 13, "bert~2/2")),
+    "O7": (without(BERT, 8), ("O7", "bert", 1, "rosa~3/1")),
+    "O4": (without(BERT, 8), ("O4", "bert", 1, "rosa~3/1")),
+}
+
 
 def run_of(name: str) -> str:
     """What the run of a broken trace, or of the good one, is called."""
@@ -246,4 +298,7 @@ def agreed_traces() -> list[AnyRow]:
         rows += of_run([left for row in good() if (left := damage(row)) is not None], run_of(name))
     for name, damage in EXCUSED.items():
         rows += of_run([left for row in good() if (left := damage(row)) is not None], run_of(name))
+    rows += of_run(turned(), run_of("turned"))
+    for name, (damage, _) in TURNED.items():
+        rows += of_run([left for row in turned() if (left := damage(row)) is not None], run_of(f"turned {name}"))
     return rows

@@ -29,6 +29,7 @@ create macro clock(truth, host) as case when truth is null then 'on ' || host el
 create macro came_along(service, transitional, process, incarnation, source, source_incarnation) as
     not gapless(service) or transitional is null or (source = process and source_incarnation = incarnation)
     or list_contains(transitional, {'process': source, 'incarnation': source_incarnation});
+create macro role_at(told, latest) as list_max(list_filter(told, lambda one: one.moment <= latest)).role;
 create macro key(stamp, source, incarnation) as {'t': stamp, 's': source, 'i': incarnation};
 create table deliveries as select * from deliver where kind = 'DELIVER';
 create table sends as select *, coalesce(truth, "at") as moment from send where kind = 'SEND';
@@ -44,6 +45,11 @@ create table first_sends as select * from sends
 """
 
 _SAME_MEMBER = 'x.run = y.run and x."group" = y."group" and x.process = y.process and x.incarnation = y.incarnation'
+
+
+def _same_pair(one: str, other: str) -> str:
+    source = f"{one}.source = {other}.source and {one}.source_incarnation = {other}.source_incarnation"
+    return f"{_same_member(one, other)} and {source}"
 
 
 def _same_member(one: str, other: str) -> str:
@@ -173,22 +179,26 @@ current as (
     window w as (partition by v.run, v."group", v.process, v.incarnation order by v.position)
 ),
 pairs as (
-    select l.*, o.process as source, o.incarnation as source_incarnation,
-        (select max_by(list_filter(c.start, lambda item: item.source = o.process and item.incarnation = o.incarnation),
-            c.position) from current c where {_same_member("c", "l")})[-1].number as last_start
+    select l.*, o.process as source, o.incarnation as source_incarnation
     from listeners l join ends o on l.run = o.run and l.clock = o.clock
 ),
+heard as (
+    select p.process as process, p.incarnation as incarnation, p.source, p.source_incarnation, c.run, c."group",
+        c.position, c.era, c.breaks, {_start_of("c.start", "p.source", "p.source_incarnation")} as begin,
+        came_along(c.service, c.transitional, c.process, c.incarnation, p.source, p.source_incarnation) as came
+    from pairs p join current c on {_same_member("c", "p")}
+),
 spells as (
-    select p.*, coalesce((select max(c.position) from current c where {_same_member("c", "p")} and len(list_filter(
-        c.start, lambda item: item.source = p.source and item.incarnation = p.source_incarnation)) = 0), -1) as absent,
-        coalesce((select max(c.position) from current c where {_same_member("c", "p")} and (c.breaks or not came_along(
-            c.service, c.transitional, c.process, c.incarnation, p.source, p.source_incarnation))), -1) as broken
-    from pairs p where last_start is not null
+    select p.*, coalesce((select max(h.position) from heard h where {_same_pair("h", "p")}
+            and h.begin is null and h.era is null), -1) as absent,
+        coalesce((select max(h.position) from heard h where {_same_pair("h", "p")}
+            and (h.breaks or (h.begin is not null and not h.came))), -1) as broken
+    from pairs p
 ),
 firsts as (
     select s.*, (
-        select min_by({_start_of("c.start", "s.source", "s.source_incarnation")}, c.position)
-        from current c where {_same_member("c", "s")} and c.position > s.absent and c.position >= s.broken
+        select min_by(h.begin, h.position) from heard h
+        where {_same_pair("h", "s")} and h.position > s.absent and h.position >= s.broken and h.begin is not null
     ) as first_number from spells s
 ),
 missing as (
@@ -207,12 +217,16 @@ cut_off as (
     ) group by all having count(*) filter (edge = 'begin') > count(*) filter (edge = 'end')
 ),
 shut_out as (
-    select p.* from pairs p
+    select p.* from firsts p
     join joins mine on {_same_member("mine", "p")} and mine.position = p.join_position
     join taking theirs on theirs.run = p.run and theirs."group" = p."group" and theirs.process = p.source
         and theirs.incarnation = p.source_incarnation
     join joins other on {_same_member("other", "theirs")} and other.position = theirs.join_position
-    where p.last_start is null and theirs.moved = 'JOIN'
+    where p.first_number is null and theirs.moved = 'JOIN'
+        and coalesce((select max_by(a.role, a.position) from roles a where {_same_member("a", "theirs")}
+            and a.position > theirs.join_position), 'sender') <> 'receiver'
+        and coalesce((select max_by(a.role, a.position) from roles a where {_same_member("a", "theirs")}
+            and a.position > theirs.join_position and a.moment <= p.last_due), 'sender') <> 'receiver'
         and mine.moment <= p.last_due and other.moment <= p.last_due
         and coalesce((select min(c.moment) from current c where {_same_member("c", "p")} and c.stretch = (
             select max_by(e.stretch, e.position) from current e where {_same_member("e", "p")})), 0) <= p.last_due
@@ -265,14 +279,14 @@ begun as (
     select *, stretch is distinct from lag(stretch) over (
         partition by run, process, incarnation, domain, "group" order by position) as begins from placed
 ),
-eras as (
+runs as (
     select *, count(*) filter (begins) over (
-        partition by run, process, incarnation, domain order by position) as era from begun
+        partition by run, process, incarnation, domain order by position) as ordinal from begun
 )
 select d.run, 'O6', d."group", d.process, d.incarnation, d.position, {DELIVERED}
-from eras d where d.number is not null and exists (
-    from eras e where e.run = d.run and e.process = d.process and e.incarnation = d.incarnation
-        and e.domain = d.domain and e.era = d.era and e.position < d.position and e.number is not null
+from runs d where d.number is not null and exists (
+    from runs e where e.run = d.run and e.process = d.process and e.incarnation = d.incarnation
+        and e.domain = d.domain and e.ordinal = d.ordinal and e.position < d.position and e.number is not null
         and key(e.timestamp, e.source, e.source_incarnation) >= key(d.timestamp, d.source, d.source_incarnation)
 )
 """
@@ -297,28 +311,31 @@ from deliveries d where timed(d.service) and exists (
 
 
 def _gaps(property_id: str, together: str) -> str:
-    """What is left out of consecutive views: `together` says which view of a stretch begins a new line."""
+    """What is left out of consecutive spans: `together` says which span of a stretch begins a new line."""
     return f"""
 with placed as ({_with_view("deliveries", "v.stretch = d.stretch")}),
-held as (
-    select *, lag(position) over w as since, row_number() over w as ordinal, lead(start) over w as following,
-        lead(service) over w as next_service, lead(transitional) over w as next_transitional,
-        lead(position) over w as next_position
-    from views where gapless(service)
+firsts as (
+    select *, row_number() over w as ordinal, lead(start) over w as following,
+        lead(transitional) over w as next_transitional, lead(fresh) over w as next_afresh,
+        exists (from repair c where c.kind = 'CUT' and {_same_member("c", "spans")} and c.stretch = spans.stretch
+            and c.position > (select max(v.position) from spans v
+                where {_same_member("v", "spans")} and v.stretch = spans.stretch)) as answered
+    from spans where position = span
     window w as (partition by run, "group", process, incarnation, stretch order by position)
 ),
-turned as (
-    select *, exists (from fresh f where {_same_member("f", "held")} and f.position between since and held.position)
-            as afresh,
-        exists (from fresh f where {_same_member("f", "held")} and f.position between held.position and next_position)
-            as next_afresh,
-        exists (from repair c where c.kind = 'CUT' and {_same_member("c", "held")} and c.stretch = held.stretch
-            and c.position > held.position) as answered
-    from held
+points as (
+    select run, "group", process, incarnation, stretch, span, position, unnest(start) as point from spans
+),
+begun as (
+    select run, "group", process, incarnation, stretch, span, point.source as source,
+        point.incarnation as source_incarnation, min_by(point.number, position) as begin
+    from points group by all
 ),
 inside as (
-    select * exclude (point), point.source as source, point.incarnation as source_incarnation, point.number as begin
-    from (select * exclude (start), unnest(start) as point from turned)
+    select b.*, f.ordinal, f.following, f.next_transitional, f.next_afresh, f.answered, f.service,
+        f.transitional, f.fresh as afresh, list_contains(f.members,
+            {{'process': b.source, 'incarnation': b.source_incarnation}}) as at_once
+    from begun b join firsts f on {_same_member("f", "b")} and f.stretch = b.stretch and f.span = b.span
 ),
 chained as (
     select *, {together} as fresh from inside
@@ -329,13 +346,18 @@ lines as (
         partition by run, "group", process, incarnation, stretch, source, source_incarnation order by ordinal) as line
     from chained
 ),
-whole as (
+ended as (
     select run, "group", process, incarnation, stretch, source, source_incarnation, line,
-        min(position) as position, min_by(begin, ordinal) as begin, list(position) as places, list(view) as words,
+        min(span) as position, min_by(begin, ordinal) as begin, list(span) as spans,
         max_by(if(following is null, answered, len(list_filter(following, lambda item: item.source = lines.source
-            and item.incarnation = lines.source_incarnation)) = 0 or not came_along(next_service, next_transitional,
+            and item.incarnation = lines.source_incarnation)) = 0 or not came_along(service, next_transitional,
                 process, incarnation, source, source_incarnation) or next_afresh), ordinal) as ended
     from lines group by all
+),
+whole as (
+    select e.*, list(v.position) as places, list(v.view) || list(v.era_word) as words
+    from ended e join spans v on {_same_member("v", "e")} and v.stretch = e.stretch and list_contains(e.spans, v.span)
+    group by all
 ),
 judged as (
     select w.*, (select max(key(p.timestamp, p.source, p.source_incarnation)) from placed p
@@ -362,7 +384,7 @@ from missing d where key(timestamp, source, source_incarnation) < most and not (
 
 O4 = _gaps(
     "O4",
-    "ordinal is distinct from lag(ordinal) over w + 1"
+    "ordinal is distinct from lag(ordinal) over w + 1 or not at_once"
     " or afresh or not came_along(service, transitional, process, incarnation, source, source_incarnation)",
 )
 O7 = _gaps("O7", "true")

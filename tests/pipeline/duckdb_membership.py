@@ -29,19 +29,34 @@ VIEWS = f"""
 create table agreed as select *, {{'process': process, 'incarnation': incarnation, 'position': position}} as place,
     {{'process': process, 'incarnation': incarnation}} as itself,
     {{'t': start_time, 'l': leader, 'i': leader_incarnation, 's': leader_sequence}} as identifier,
+    coalesce(era, view) as era_word,
     list_sort(list_distinct([{{'process': s.source, 'incarnation': s.incarnation}} for s in start])) as members
     from views where gapless(service);
 create table steps as
     select b.*, a.position as a_position, a.view as a_view, a.role as a_role, a.whole as a_whole, a.start as a_start,
-        a.identifier as a_identifier, a.position is not null and exists (from fresh f where {_same_member("f", "b")}
+        a.identifier as a_identifier, a.era_word as a_era,
+        a.position is not null and exists (from fresh f where {_same_member("f", "b")}
             and f.position between a.position and b.position) as fresh
     from agreed b asof left join agreed a on {_same_member("a", "b")} and a.stretch = b.stretch
         and b.position > a.position;
-create table transitions as select * from steps where a_view = previous and not fresh;
+create table roles as
+    select run, "group", process, incarnation, position, moment, role from agreed
+    union all select run, "group", process, incarnation, position, moment, role from moves where kind = 'ROLE';
+create table spans as  -- where the views of one era in a row begin
+    select s.*, (select max(b.position) from steps b where {_same_member("b", "s")} and b.stretch = s.stretch
+        and b.position <= s.position
+        and (b.era is null or b.fresh or b.a_era is distinct from b.era)) as span
+    from steps s;
+create table transitions as select * from spans where a_view = previous and not fresh;
+create table eras as
+    select d.run, d."group", d.process, d.incarnation, d.position,
+        case when v.view = d.view and v.era is not null then v.era else d.view end as era
+    from deliveries d asof left join views v on {_same_member("d", "v")} and d.position > v.position;
 create table heard as
-    select run, "group", process, incarnation, stretch, view, source, source_incarnation, number,
-        min(position) as position
-    from deliveries where gapless(service) group by all;
+    select d.run, d."group", d.process, d.incarnation, d.stretch, d.view, e.era, d.source, d.source_incarnation,
+        d.number, min(d.position) as position
+    from deliveries d join eras e on {_same_member("d", "e")} and d.position = e.position
+    where gapless(d.service) group by all;
 create table ends as
     select run, process, incarnation, max(position) as position, max_by(moment, position) as moment,
         max_by(clock(truth, host), position) as clock
@@ -89,10 +104,12 @@ M4 = _at_view(
     "M4",
     """(
     select *, first_value(identifier) over w as first_identifier, first_value(members) over w as first_members,
+        first_value(era_word) over w as first_era,
         first_value(place) over (partition by run, "group", view order by not whole, place) as whole_place
     from agreed window w as (partition by run, "group", view order by place)
 )""",
-    """d.identifier <> d.first_identifier or d.members <> d.first_members or (d.whole and exists (
+    """d.identifier <> d.first_identifier or d.members <> d.first_members
+        or d.era_word is distinct from d.first_era or (d.whole and exists (
     from agreed o where o.run = d.run and o."group" = d."group" and o.view is not distinct from d.view
         and o.place = d.whole_place and (list_sort(o.start) <> list_sort(d.start)
             or list_sort(o.merged) <> list_sort(d.merged) or o.primary is distinct from d.primary)))""",
@@ -104,9 +121,11 @@ with whole as (
     from agreed where whole
 ),
 known as (
-    select w.*, coalesce((select max_by(e.members, e.position) from agreed e where {_same_member("e", "w")}
-        and e.stretch = w.stretch and e.position < w.position and e.view = w.previous), [w.itself]) as possible
-    from whole w
+    select w.*, coalesce((select max_by(e.members, e.position) || w.became from agreed e
+        where {_same_member("e", "w")} and e.stretch = w.stretch and e.position < w.position and e.view = w.previous
+        having count(*) > 0), [w.itself]) as possible
+    from (select *, [{{'process': r.process, 'incarnation': r.incarnation}} for r in reasons if r.reason = 'sends now']
+        as became from whole) w
 )
 select d.run, 'M5', d."group", d.process, d.incarnation, d.position, null from known d
 where d.transitional is null
@@ -144,7 +163,7 @@ select""",
 M9 = _at_view(
     "M9",
     "steps",
-    f"""d.role = 'receiver'
+    f"""d.role = 'receiver' and d.era is null
     and not exists (from telling t where {_same_group("t", "d")} and not gapless(t.service)
         and list_contains(d.members, {{'process': t.process, 'incarnation': t.incarnation}}))
     and not exists (
@@ -157,13 +176,14 @@ D3 = f"""
 select d.run, 'D3', d."group", d.process, d.incarnation, d.position, {_DELIVERED}
 from deliveries d join first_sends s on {_same_group("s", "d")} and d.source = s.process
     and d.source_incarnation = s.incarnation and d.number = s.number
-where gapless(d.service) and d.view is distinct from s.agreed
+join eras e on {_same_member("e", "d")} and e.position = d.position
+where gapless(d.service) and e.era is distinct from s.agreed
 """
 
 D4 = f"""
 select d.run, 'D4', d."group", '', 0, 0, {_DELIVERED} from heard d
 group by d.run, d."group", d.source, d.source_incarnation, d.number
-having min(coalesce(view, '')) <> max(coalesce(view, ''))
+having min(coalesce(era, '')) <> max(coalesce(era, ''))
 """
 
 _LEFT_BEHIND = f"""{_same_member("m", "t")} and m.stretch = t.stretch and m.view = t.previous"""
@@ -210,8 +230,8 @@ from common c join common e on {_same_group("c", "e")} and c.place = e.place and
 D9 = f"""
 with latest as (
     select *, coalesce((select max(v.position) from views v where {_same_member("v", "a")}
-        and v.position < a.position), -1) as since
-    from agreed a where role = 'sender'
+        and v.era is null and v.position < a.position), -1) as since
+    from agreed a where role = 'sender' and era is null
     qualify row_number() over (partition by run, "group", process, incarnation, view order by position desc) = 1
 ),
 batches as (
@@ -221,18 +241,27 @@ batches as (
         and c.position > l.since and c.position < l.position
 ),
 bounds as (
-    select t.run, t."group", t.process, t.incarnation, t.position, t.stretch, t.previous, b.source,
+    select t.run, t."group", t.process, t.incarnation, t.position, t.a_position, t.stretch, t.a_era, b.source,
         b.source_incarnation, max(b.last) as bound
     from transitions t join batches b on {_same_group("b", "t")} and b.view = t.view
         and list_contains(t.transitional, b.itself) and b.peer is not distinct from b.last_peer
-    where t.role = 'sender' and t.a_whole group by all
+    where t.role = 'sender' and t.a_whole and t.era is null group by all
+),
+begun as (
+    select b.*, f.whole as from_its_start, (
+        select min_by({_start_of("v.start", "b.source", "b.source_incarnation")}, v.position) from spans v
+        where {_same_member("v", "b")} and v.stretch = b.stretch and v.span = s.span and v.position <= b.a_position
+            and {_start_of("v.start", "b.source", "b.source_incarnation")} is not null) as first
+    from bounds b join spans s on {_same_member("s", "b")} and s.position = b.a_position
+    join spans f on {_same_member("f", "b")} and f.position = s.span
 )
 select t.run, 'D9', t."group", t.process, t.incarnation, t.position,
     {_MESSAGE % ("t.source", "t.source_incarnation", "min(s.number)")}
-from bounds t join first_sends s on {_same_group("s", "t")} and s.process = t.source
-    and s.incarnation = t.source_incarnation and s.agreed = t.previous and s.sequence <= t.bound
-where not exists (from heard m where {_LEFT_BEHIND} and m.source = t.source
-    and m.source_incarnation = t.source_incarnation and m.number = s.number)
+from begun t join first_sends s on {_same_group("s", "t")} and s.process = t.source
+    and s.incarnation = t.source_incarnation and s.agreed = t.a_era and s.sequence <= t.bound
+where (t.from_its_start or s.number >= t.first)
+    and not exists (from heard m where {_same_member("m", "t")} and m.stretch = t.stretch and m.era = t.a_era
+    and m.source = t.source and m.source_incarnation = t.source_incarnation and m.number = s.number)
 group by t.run, t."group", t.process, t.incarnation, t.position, t.source, t.source_incarnation
 """
 
@@ -240,7 +269,7 @@ _OWN_SENDS = f"""
 with mine as (
     select s.*, j.reason, case when gapless(s.service) then (
         select min(v.position) from agreed v where {_same_member("v", "s")} and v.stretch = s.stretch
-            and v.position > s.position) end as following
+            and v.era is null and v.position > s.position) end as following
     from first_sends s asof left join joins j on {_same_member("j", "s")} and s.position > j.position
     where gapless(s.service) or s.service = 'RSO'
 ),
@@ -277,10 +306,12 @@ select d.run, 'L3', d."group", d.process, d.incarnation, d.position, {_SENT} fro
 L1 = f"""
 with members as (
     select s.*, j.position as joined_position, j.moment as joined, j.role,
-        (select max_by(a.view, a.position) from agreed a where {_same_member("a", "s")}
-            and a.position > j.position) as word,
+        (select max_by({{'view': a.view, 'era': a.era_word, 'since': a.moment}}, a.position) from agreed a
+            where {_same_member("a", "s")} and a.position > j.position) as word,
         coalesce((select max_by(a.members, a.position) from agreed a where {_same_member("a", "s")}
             and a.position > j.position), []) as members,
+        (select list({{'position': a.position, 'moment': a.moment, 'role': a.role}}) from roles a
+            where {_same_member("a", "s")} and a.position > j.position) as told,
         (select min_by(a.moment, a.position) from agreed a where {_same_member("a", "s")} and a.position > j.position
             and a.stretch = (select max_by(b.stretch, b.position) from agreed b where {_same_member("b", "s")}
                 and b.position > j.position)) as entered
@@ -293,9 +324,11 @@ demanded as (
         list_contains(d.members, {{'process': s.process, 'incarnation': s.incarnation}}) as there
     from members d join members s on {_same_group("s", "d")} and s.clock = d.clock
         and s.ended >= d.ended - 1000000000 and s.joined <= d.due
-    where (s.role = 'sender' and s.entered <= d.due and gapless(s.service)) or exists (
+    where list_max(s.told).role is distinct from 'receiver' and role_at(s.told, d.due) is distinct from 'receiver'
+        and ((coalesce(role_at(s.told, d.due), s.role) = 'sender' and s.entered <= d.due
+        and gapless(s.service)) or exists (
         from sends o where {_same_member("o", "s")} and o.position > s.joined_position and o.agreed is not null
-            and o.moment <= d.due)
+            and o.moment <= d.due))
 ),
 judged as (
     select * from members m where gapless(service) and healed and joined <= due and coalesce(entered <= due, true)
@@ -318,7 +351,8 @@ where exists (from demanded o where {_same_member("o", "d")} and not o.there) or
         and len(list_filter(c.begins, lambda one: one.clock <> d.clock or one.moment > d.due)) = 0
 ) or exists (
     from firsts f where {_same_group("f", "d")} and f.clock = d.clock and abs(f.ended - d.ended) <= 1000000000
-        and f.word is distinct from d.word
+        and (f.word.era is distinct from d.word.era
+            or (f.word.view <> d.word.view and greatest(f.word.since, d.word.since) <= d.due))
 )
 """
 
@@ -329,23 +363,26 @@ with waiting as (
         and not exists (from moves m where m.run = s.run and {_same_life("m", "s")} and m.kind = 'CRASH')
         and not exists (from moves m where {_same_member("m", "s")} and m.position > s.position
             and m.kind in ('LEAVE', 'SELF_FAIL', 'BOOTSTRAP'))
-        and not exists (from views v where {_same_member("v", "s")} and v.position > s.position)
+        and not exists (from views v where {_same_member("v", "s")} and v.era is null and v.position > s.position)
         and not exists (from telling t where {_same_member("t", "s")} and t.position > s.position
             and t.stretch > s.stretch)
         and not exists (from cut_names c where c.run = s.run and c.name = s.process)
 ),
 latest as (
-    select * from agreed
-    qualify row_number() over (partition by run, "group", process, incarnation, view order by position desc) = 1
+    select * from spans
+    qualify row_number() over (partition by run, "group", process, incarnation, era_word order by position desc) = 1
 ),
 owed as (
     select q.run, q."group", q.process, q.incarnation, q.position, v.view, s.process as source,
         s.incarnation as source_incarnation, s.number
     from standing q join latest v on {_same_member("v", "q")} and v.stretch = q.stretch
-    join waiting s on {_same_group("s", "q")} and s.agreed = v.view and s.moment <= q.due
+    join waiting s on {_same_group("s", "q")} and s.agreed = v.era_word and s.moment <= q.due
         and clock(s.truth, s.host) = q.clock and (s.process, s.incarnation) <> (q.process, q.incarnation)
     where q.moved is distinct from 'LEAVE' and gapless(q.service) and q.healed and not q.lost
-        and list_contains(v.members, v.itself) and s.number >= {_start_of("v.start", "s.process", "s.incarnation")}
+        and list_contains(v.members, v.itself) and s.number >= (
+            select min_by({_start_of("f.start", "s.process", "s.incarnation")}, f.position) from spans f
+            where {_same_member("f", "v")} and f.stretch = v.stretch and f.span = v.span
+                and {_start_of("f.start", "s.process", "s.incarnation")} is not null)
 )
 select d.run, 'L5', d."group", d.process, d.incarnation, d.position,
     {_MESSAGE % ("d.source", "d.source_incarnation", "min(d.number)")}

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.pipeline import duckdb_audits
-from tests.pipeline.agreed_traces import BROKEN, EXCUSED, Place, agreed_traces, run_of
+from tests.pipeline.agreed_traces import BROKEN, EXCUSED, TURNED, Place, agreed_traces, run_of
 from tests.pipeline.conftest import Places
 from unisono.trace.parquet import write_tables
 
@@ -26,6 +26,7 @@ def in_words(places: Counter[duckdb_audits.Place], name: str) -> list[Place]:
 
 def test_sql_finds_nothing_in_a_good_trace(by_sql: Counter[duckdb_audits.Place]) -> None:
     assert in_words(by_sql, "good") == []
+    assert in_words(by_sql, "turned") == []
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -40,7 +41,12 @@ def test_sql_excuses_what_is_beyond_an_end_that_is_being_agreed(
     assert [place for place in in_words(by_sql, name) if place[0] in ("O4", "O7")] == []
 
 
+@pytest.mark.parametrize("name", TURNED)
+def test_sql_finds_what_is_broken_where_roles_change(by_sql: Counter[duckdb_audits.Place], name: str) -> None:
+    assert TURNED[name][1] in in_words(by_sql, f"turned {name}")
+
+
 def test_spark_finds_the_same(by_spark: Places, by_sql: Counter[duckdb_audits.Place]) -> None:
-    runs = {run_of(name) for name in ("good", *BROKEN, *EXCUSED)}
+    runs = {run_of(name) for name in ("good", *BROKEN, *EXCUSED, "turned", *(f"turned {name}" for name in TURNED))}
     found = {place: count for place, count in by_spark.items() if place[0] in runs and place[1] in BROKEN}
     assert Counter(found) == by_sql

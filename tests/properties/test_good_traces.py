@@ -7,7 +7,7 @@ from random import Random
 
 from unisono.properties.generator import NAMES, good_trace
 from unisono.properties.oracles.cycles import in_a_cycle
-from unisono.properties.oracles.total import eras
+from unisono.properties.oracles.total import runs_of_one_order
 from unisono.properties.promises import PRECISION_NANOSECONDS
 from unisono.properties.registry import MonitorSuite, monitor_violations, oracle_violations
 from unisono.properties.violation import moment
@@ -86,7 +86,9 @@ def test_valid_traces_hold_what_the_properties_speak_of() -> None:
     rare += ["equal timestamps", "two groups in one order"]
     rare += ["SELF_FAIL", "BOOTSTRAP", "EXCLUDED", "primary", "farewell", "into the middle", "receiver follows"]
     rare += ["sender into the middle", "receiver from the beginning", "last view of all", "cut short"]
-    common += ["CUT", "merge", "goes on", "sent in an agreed view"]
+    rare += ["sends now", "only receives now", "agreed after the order", "into the middle of an era"]
+    rare += ["delivered by the order", "sent by one who was a receiver", "receiver that was a sender at the end"]
+    common += ["CUT", "merge", "by the order", "goes on", "sent in an agreed view"]
     again = ["JOIN again", "VIEW again", "SEND again", "DELIVER again", "own skipped", "served otherwise"]
     assert [word for word in [*rare, *again, "cap", "own delivery", "repeats"] if seen[word] < 10] == []
     assert [word for word in common if seen[word] < 200] == []
@@ -129,7 +131,7 @@ def _of_changed_services(rows: list[AnyRow]) -> Counter[str]:
             assert row.kind == "VIEW" or (row.service == "RTO" and row.kind == "ACTIVATE")
     sent = [(row.group, row.timestamp) for row in rows if isinstance(row, SendRow)]
     seen["equal timestamps"] += len(set(sent)) < len(sent)
-    seen["two groups in one order"] += sum(len({row.group for row in era}) > 1 for era in eras(rows))
+    seen["two groups in one order"] += sum(len({row.group for row in run}) > 1 for run in runs_of_one_order(rows))
     return seen
 
 
@@ -144,7 +146,22 @@ def _of_agreed_views(rows: list[AnyRow]) -> Counter[str]:
         seen["into the middle"] += not view.whole and view.role == "receiver"
         seen["sender into the middle"] += not view.whole and view.role == "sender"
         seen["receiver follows"] += view.role == "receiver" and view.previous is not None
+        seen["by the order"] += view.era is not None
+        seen["agreed after the order"] += view.era is None and any(
+            isinstance(row, ViewRow) and row.era is not None and (row.group, row.view) == (view.group, view.previous)
+            for row in rows
+        )
+        seen["into the middle of an era"] += view.era is not None and not view.whole
+        seen.update(reason.reason for reason in view.reasons if view.era is not None)
         seen["receiver from the beginning"] += view.role == "receiver" and view.previous is None and view.whole
+    seen["delivered by the order"] += sum(isinstance(row, DeliverRow) and _follows(rows, row) for row in rows)
+    for join in [row for row in rows if isinstance(row, MembershipRow) and row.kind == "JOIN"]:
+        mine = [row for row in rows if _member(row) == _member(join) and row.stretch == join.stretch]
+        views = [row for row in mine if isinstance(row, ViewRow) and row.service == "RTO"]
+        seen["sent by one who was a receiver"] += join.role == "receiver" and any(row.kind == "SEND" for row in mine)
+        seen["receiver that was a sender at the end"] += (
+            join.role == "sender" and bool(views) and views[-1].role == "receiver"
+        )
     seen["sent in an agreed view"] += sum(isinstance(row, SendRow) and row.agreed is not None for row in rows)
     ends = [row for row in rows if row.kind == "END"]
     heals = [row for row in rows if isinstance(row, FaultRow) and row.fault == "heal"]
@@ -154,6 +171,14 @@ def _of_agreed_views(rows: list[AnyRow]) -> Counter[str]:
         isinstance(row, SendRow) and (row.group, row.process, row.number) not in heard for row in rows
     )
     return seen
+
+
+def _follows(rows: list[AnyRow], delivery: DeliverRow) -> bool:
+    """Whether a message is delivered in a view that followed another one by the order."""
+    return any(
+        isinstance(row, ViewRow) and row.era is not None and (row.group, row.view) == (delivery.group, delivery.view)
+        for row in rows
+    )
 
 
 def _member(row: AnyRow) -> tuple[str, str, int]:

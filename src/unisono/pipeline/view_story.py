@@ -10,7 +10,10 @@ from unisono.trace.schema import AnyRow, DeliverRow, ViewRow
 
 
 class ViewStory(Struct, frozen=True):
-    """One agreed view: from its first installation to its last, and the messages that were delivered in it."""
+    """One agreed view: from its first installation to its last, and the messages that were delivered in it.
+
+    One that stands `by_order` was not agreed by repair: who sends changed at that place in the order of messages.
+    """
 
     view: str
     members: tuple[str, ...]
@@ -21,6 +24,7 @@ class ViewStory(Struct, frozen=True):
     merged: int
     primary: bool | None
     delivered: int
+    by_order: bool
 
 
 def is_agreed(row: ViewRow) -> bool:
@@ -63,6 +67,7 @@ def view_stories(rows: Sequence[AnyRow], when: Callable[[AnyRow], int]) -> list[
             merged=len(some[0].merged),
             primary=some[0].primary,
             delivered=len(delivered.get(view, ())),
+            by_order=some[0].era is not None,
         )
         for view, some in installed.items()
     ]

@@ -93,7 +93,7 @@ PROMISES: dict[tuple[str, str, Role], Promise] = {
     ),
     ("intergroup", "RTO", "sender"): Promise(
         _SENDER | _AGREED | {"M1", "M3", "D6", "L3"},
-        "A message is delivered only to those who are in the view that it was sent in; whoever crashes, leaves or "
+        "A message is delivered only to those who are in the era that it was sent in; whoever crashes, leaves or "
         "starts anew may not hear its own last messages.",
     ),
     ("intergroup", "ALF", "receiver"): Promise(

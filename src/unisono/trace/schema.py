@@ -97,7 +97,7 @@ class ViewRow(Row, kw_only=True, tag="view"):
     Of an agreed view, `transitional` are the members that came from the same view as this process, and `merged` all
     views that its members came from; a receiver that came into the middle of it does not have it `whole`. `primary`
     is null where no primary component is asked for. `era` is the view that was agreed last, where this one followed it
-    because somebody became a sender or a receiver.
+    by the order of messages because somebody became a sender or a receiver.
     """
 
     start_time: int
@@ -117,16 +117,18 @@ class ViewRow(Row, kw_only=True, tag="view"):
 
 class MembershipRow(Row, kw_only=True, tag="membership"):
     """START JOIN LEAVE CRASH END LEFT_BEHIND UNAVAILABLE ACTIVATE GRANT SUSPECT MRA AGREED EXCLUDED SELF_FAIL BOOTSTRAP
-    COORDINATOR CHILD STATE SAVED LOADED: what happens to processes.
+    TO_SENDER PADD PLEAVE ROLE COORDINATOR CHILD STATE SAVED LOADED: what happens to processes.
 
     `peer` is the other process where there is one. CRASH is written by whoever knows (the simulator); END says
     that the run ended while the process lived: a process with neither is audited as crashed at its last row.
     `across` (JOIN) names the domain whose groups this process hears in one order, where it asked for that. EXCLUDED
     is written by a process that learns that the others went on without it, SELF_FAIL by one that cannot follow the
     views of its group and starts anew, BOOTSTRAP by a receiver that looks for a view, MRA by a sender that begins a
-    membership repair, AGREED by one whose application sees other views, where an agreed one stands for it. STATE, SAVED
-    and LOADED tell an application's state at a point: `sequence` stands for the point, `number` is a digest of the
-    state, `reason` its lineage, and LOADED has who gave it in `peer`.
+    membership repair, AGREED by one whose application sees other views, where an agreed one stands for it. Of roles:
+    TO_SENDER is written by a receiver that wants to send, PADD by a sender that says so for `peer`, PLEAVE by a sender
+    that says its last word, ROLE by who has become what `role` says. STATE, SAVED and LOADED tell an application's
+    state at a point: `sequence` stands for the point, `number` is a digest of the state, `reason` its lineage, and
+    LOADED has who gave it in `peer`.
     """
 
     peer: str | None = None

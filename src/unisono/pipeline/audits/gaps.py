@@ -1,7 +1,8 @@
-"""What is left out of a total order: within a view (O7), and within a spell of a source (O4).
+"""What is left out of a total order: within an era (O7), and within a spell of a source (O4).
 
-A line is a source in consecutive views of a member. Most lines are dense, so that a count tells what comes next; one
-lookup among the sends tells its key. Only lines that are not dense are held against every message.
+A span is the views of one era in a row at a member, a line a source in consecutive spans of it. Most lines are dense,
+so that a count tells what comes next; one lookup among the sends tells its key. Only lines that are not dense are held
+against every message.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.audits.agreed import with_turns
+from unisono.pipeline.audits.agreed import member
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.columns import MEMBER, SOURCE, STREAM, held, message_name, stays_transitional, violations
+from unisono.pipeline.columns import MEMBER, SOURCE, STREAM, held, message_name, violations
 from unisono.pipeline.tables import Tables
 
 _SENDER = ("run", "group", *SOURCE)
@@ -19,90 +20,104 @@ _LINE = (*STREAM, "line")
 
 
 def reliable_causal(trace: Projections) -> DataFrame:
-    """O4: a line is as long as consecutive views of a stretch have the source, and it came along into each."""
+    """O4: a line is as long as consecutive spans of a stretch have the source, and it came along into each."""
     in_order = Window.partitionBy(*STREAM, "stretch").orderBy("ordinal")
     goes_on = F.col("stays") & (F.lag("ordinal").over(in_order) == F.col("ordinal") - 1)
     spell = Window.partitionBy(*STREAM, "stretch", "spell")
-    lines = trace.settle(
-        in_views(trace.tables, "O4")
+    lines = (
+        in_spans(trace)
         .select("*", F.coalesce(goes_on, F.lit(False)).alias("goes_on"))
         .select("*", F.count(F.when(~F.col("goes_on"), 1)).over(in_order).alias("spell"))
         .select(
             *STREAM,
-            "view_position",
-            "view",
-            "start",
-            F.min("view_position").over(spell).alias("line"),
+            "span",
+            F.min("span").over(spell).alias("line"),
             F.min(F.struct("ordinal", "start")).over(spell)["start"].alias("first"),
-            ((F.max("ordinal").over(spell) < F.col("views")) | F.col("answered")).alias("ended"),
+            ((F.max("ordinal").over(spell) < F.col("spans")) | F.col("answered")).alias("ended"),
         )
     )
-    return gaps(trace, "O4", lines)
+    return gaps(trace, "O4", trace.settle(in_views(trace, lines)))
 
 
 def without_gaps(trace: Projections) -> DataFrame:
-    """O7: a line is one view."""
+    """O7: a line is one span."""
     in_order = Window.partitionBy(*STREAM, "stretch").orderBy("ordinal")
     comes_along = F.lead("stays").over(in_order) & (F.lead("ordinal").over(in_order) == F.col("ordinal") + 1)
-    lines = trace.settle(
-        in_views(trace.tables, "O7").select(
-            *STREAM,
-            "view_position",
-            "view",
-            "start",
-            F.col("view_position").alias("line"),
-            F.col("start").alias("first"),
-            F.when(F.col("ordinal") < F.col("views"), ~F.coalesce(comes_along, F.lit(False)))
-            .otherwise(F.col("answered"))
-            .alias("ended"),
-        )
+    lines = in_spans(trace).select(
+        *STREAM,
+        "span",
+        F.col("span").alias("line"),
+        F.col("start").alias("first"),
+        F.when(F.col("ordinal") < F.col("spans"), ~F.coalesce(comes_along, F.lit(False)))
+        .otherwise(F.col("answered"))
+        .alias("ended"),
     )
-    return gaps(trace, "O7", lines)
+    return gaps(trace, "O7", trace.settle(in_views(trace, lines)))
 
 
-def in_views(tables: Tables, property_id: str) -> DataFrame:
-    """Every source of every view, the place of the view among the `views` of its stretch, and whether it came along.
+def in_spans(trace: Projections) -> DataFrame:
+    """Every source of every span, the place of the span among the `spans` of its stretch, and whether it came along.
 
-    The end of the last view may have been agreed (`answered`) although no other one followed that its process saw.
+    The end of the last span may have been agreed (`answered`) although no other one followed that its process saw.
     """
     stretch = Window.partitionBy(*MEMBER, "stretch")
-    fresh = F.col("last_fresh") > F.lag("position").over(stretch.orderBy("position"))
-    return (
-        with_turns(tables)
-        .where(held(property_id))
-        .join(_last_cuts(tables), [*MEMBER, "stretch"], "left")
+    ends = trace.agreed.groupBy(*MEMBER, "stretch").agg(F.max("position").alias("last_view"))
+    answered = ends.join(_last_cuts(trace.tables), [*MEMBER, "stretch"]).select(
+        *MEMBER, "stretch", (F.col("last_view") < F.col("last_cut")).alias("answered")
+    )
+    firsts = (
+        trace.agreed.where("span.position = position")
+        .join(answered, [*MEMBER, "stretch"], "left")
         .select(
             *MEMBER,
-            "service",
             "stretch",
-            F.coalesce(F.max("position").over(stretch) < F.col("last_cut"), F.lit(False)).alias("answered"),
-            F.col("position").alias("view_position"),
-            "view",
-            F.row_number().over(stretch.orderBy("position")).alias("ordinal"),
-            F.count(F.lit(1)).over(stretch).alias("views"),
-            "transitional",
-            F.coalesce(fresh, F.lit(False)).alias("fresh"),
+            F.coalesce("answered", F.lit(False)).alias("answered"),
+            F.col("position").alias("span"),
             "start",
+            "transitional",
+            "itself",
+            "fresh",
+            F.row_number().over(stretch.orderBy("position")).alias("ordinal"),
+            F.count(F.lit(1)).over(stretch).alias("spans"),
         )
-        .select("*", F.explode("start").alias("begin"))
+        .join(trace.span_starts.withColumnRenamed("start", "number"), [*MEMBER, "span"])
+    )
+    source = member(F.col("source"), F.col("source_incarnation"))
+    inside = F.exists(
+        "start",
+        lambda one: (one["source"] == F.col("source")) & (one["incarnation"] == F.col("source_incarnation")),
+    )
+    came = F.col("transitional").isNull() | (source == F.col("itself")) | F.array_contains("transitional", source)
+    return firsts.select(
+        *STREAM,
+        "stretch",
+        "span",
+        "ordinal",
+        "spans",
+        "answered",
+        F.col("number").alias("start"),
+        (inside & came & ~F.col("fresh")).alias("stays"),
+    )
+
+
+def in_views(trace: Projections, lines: DataFrame) -> DataFrame:
+    """The lines in every view of theirs, with the number that it gives as start, where it has the source."""
+    views = trace.agreed.select(
+        *MEMBER, F.col("span.position").alias("span"), F.col("position").alias("view_position"), "view", "era_word"
+    )
+    starts = (
+        trace.agreed.select(*MEMBER, F.col("position").alias("view_position"), F.explode("start").alias("begin"))
         .select(
             *MEMBER,
-            "service",
-            "stretch",
             "view_position",
-            "view",
-            "ordinal",
-            "views",
-            "answered",
-            "transitional",
-            "fresh",
             F.col("begin.source").alias("source"),
             F.col("begin.incarnation").alias("source_incarnation"),
             F.col("begin.number").alias("start"),
         )
-        .select("*", (~F.col("fresh") & stays_transitional()).alias("stays"))
-        .drop("transitional", "service", "fresh")
+        .groupBy(*STREAM, "view_position")
+        .agg(F.max("start").alias("start"))
     )
+    return lines.join(views, [*MEMBER, "span"]).join(starts, [*STREAM, "view_position"], "left")
 
 
 def _last_cuts(tables: Tables) -> DataFrame:
@@ -133,7 +148,7 @@ def gaps(trace: Projections, property_id: str, lines: DataFrame) -> DataFrame:
     judged = trace.settle(
         lines.join(heard, [*STREAM, "view_position"], "left")
         .join(highest, [*MEMBER, "view_position"], "left")
-        .select("*", (F.col("start") != expected).alias("jumps"))
+        .select("*", F.coalesce(F.col("start") != expected, F.lit(False)).alias("jumps"))
         .groupBy(*_LINE, "first", "ended")
         .agg(
             F.coalesce(F.sum("got"), F.lit(0)).alias("got"),
@@ -154,16 +169,21 @@ def gaps(trace: Projections, property_id: str, lines: DataFrame) -> DataFrame:
     return violations(property_id, found, text, message_name())
 
 
+def _words(views: DataFrame) -> DataFrame:
+    """The views and eras of each line, in words."""
+    return views.select(*_LINE, F.explode(F.array("view", "era_word")).alias("view")).distinct()
+
+
 _FOUND = (*_LINE, "ended", "top", "highest", "number", "sent_timestamp")
 
 
 def _next_of_dense(trace: Projections, lines: DataFrame, views: DataFrame) -> DataFrame:
     """The first message from where a dense line ends: the sends, highest number first, each line where it stands.
 
-    Only what was sent in a view of the line counts, so that it stands once in each of them.
+    Only what was sent in a view or era of the line counts, so that it stands once in each of them.
     """
     line = F.struct(*MEMBER[2:], "line", "ended", "top", "highest")
-    probes = lines.join(views.select(*_LINE, "view"), list(_LINE)).select(
+    probes = lines.join(_words(views), list(_LINE)).select(
         *_SENDER, "view", (F.col("first") + F.col("got")).alias("number"), line.alias("asked")
     )
     sent = trace.sends.select(
@@ -187,9 +207,9 @@ def _next_of_dense(trace: Projections, lines: DataFrame, views: DataFrame) -> Da
 
 def _next_of_odd(trace: Projections, lines: DataFrame, views: DataFrame, delivered: DataFrame) -> DataFrame:
     """The lowest number of each other line that was sent in a view of it, and not delivered in any."""
-    places = views.join(lines, list(_LINE), "left_semi").select(*_LINE, "view_position", "view")
+    places = views.join(lines, list(_LINE), "left_semi").select(*_LINE, "view_position", "view", "era_word")
     got = delivered.join(F.broadcast(places), [*STREAM, "view_position"]).select(*_LINE, "number")
-    asked = lines.join(places.select(*_LINE, "view").distinct(), list(_LINE))
+    asked = lines.join(_words(places), list(_LINE))
     return (
         trace.sends.select(*_SENDER, F.col("sent_agreed").alias("view"), "number", "sent_timestamp")
         .join(F.broadcast(asked), [*_SENDER, "view"])

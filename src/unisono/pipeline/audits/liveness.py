@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 from unisono.pipeline.audits.agreed import with_turns
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import (
+    AGREED,
     MEMBER,
     PROCESS,
     SOURCE,
@@ -109,10 +110,13 @@ def last_services(tables: Tables) -> DataFrame:
 
 def views_since_join(tables: Tables) -> DataFrame:
     """The views of each member since its last JOIN, with what stands between them and the views before."""
+    return since_join(tables, with_turns(tables))
+
+
+def since_join(tables: Tables, rows: DataFrame) -> DataFrame:
+    """What each member did since its last JOIN."""
     joins = tables.membership.where("kind = 'JOIN'").groupBy(*MEMBER).agg(F.max("position").alias("join_position"))
-    return (
-        with_turns(tables).join(joins, list(MEMBER), "left").where("join_position is null or position > join_position")
-    )
+    return rows.join(joins, list(MEMBER), "left").where("join_position is null or position > join_position")
 
 
 def last_stretches(tables: Tables) -> DataFrame:
@@ -128,7 +132,10 @@ def last_stretches(tables: Tables) -> DataFrame:
 
 
 def last_spells(tables: Tables) -> DataFrame:
-    """For each source in a member's last view since its last JOIN, the number at which its spell began."""
+    """For each source in the era of a member's last view since its last JOIN, the number at which its spell began.
+
+    Eras are counted: views that follow by the order count as the one before, and a break counts as one more.
+    """
     within = Window.partitionBy(*MEMBER)
     in_order = within.orderBy("position")
     later = F.col("stretch") - F.lag("stretch").over(in_order)
@@ -141,23 +148,12 @@ def last_spells(tables: Tables) -> DataFrame:
             "service",
             "transitional",
             "position",
-            F.row_number().over(in_order).alias("ordinal"),
-            F.count(F.lit(1)).over(within).alias("views"),
+            "era",
             breaks.alias("breaks"),
         )
         .select("*", F.count(F.when(F.col("breaks"), 1)).over(in_order).alias("broken"))
-        .select(
-            *MEMBER,
-            "start",
-            "service",
-            "transitional",
-            "views",
-            (F.col("ordinal") + F.col("broken")).alias("ordinal"),
-            F.max("broken").over(within).alias("breaks"),
-        )
-        .select(
-            *MEMBER, "start", "service", "transitional", "ordinal", (F.col("views") + F.col("breaks")).alias("views")
-        )
+        .select("*", (F.count(F.when(F.col("era").isNull(), 1)).over(in_order) + F.col("broken")).alias("ordinal"))
+        .select("*", F.max("ordinal").over(within).alias("last_ordinal"))
     )
     in_views = views.select("*", F.explode("start").alias("begin")).select(
         *MEMBER,
@@ -166,17 +162,25 @@ def last_spells(tables: Tables) -> DataFrame:
         F.col("begin.source").alias("source"),
         F.col("begin.incarnation").alias("source_incarnation"),
         F.col("begin.number").alias("number"),
+        "position",
         "ordinal",
-        "views",
+        "last_ordinal",
+        F.when(F.col("era").isNull(), F.col("ordinal") - 1).otherwise(F.col("ordinal")).alias("before"),
     )
-    of_source = Window.partitionBy(*STREAM).orderBy("ordinal")
-    goes_on = stays_transitional() & (F.lag("ordinal").over(of_source) == F.col("ordinal") - 1)
+    of_source = Window.partitionBy(*STREAM).orderBy("position")
+    goes_on = stays_transitional() & (F.lag("ordinal").over(of_source) == F.col("before"))
     return (
         in_views.select("*", F.coalesce(goes_on, F.lit(False)).alias("goes_on"))
         .select("*", F.count(F.when(~F.col("goes_on"), 1)).over(of_source).alias("spell"))
-        .groupBy(*STREAM, "spell", "views")
-        .agg(F.max("ordinal").alias("until"), F.min_by("number", "ordinal").alias("first"))
-        .where("until = views")
+        .groupBy(*STREAM, "spell", "last_ordinal")
+        .agg(
+            F.max("ordinal").alias("until"),
+            F.max("position").alias("last_position"),
+            F.min_by("number", "position").alias("first"),
+        )
+        .where("until = last_ordinal")
+        .groupBy(*STREAM)
+        .agg(F.max_by("first", "last_position").alias("first"))
         .select(*STREAM, "first")
     )
 
@@ -222,7 +226,11 @@ def undelivered(trace: Projections, pairs: DataFrame) -> DataFrame:
 def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
     """Listeners without a living source in their last view that must have it there."""
     tables = trace.tables
-    sources = members(tables).where("joined is not null and (moved is null or moved <> 'LEAVE')")
+    sources = (
+        members(tables)
+        .where("joined is not null and (moved is null or moved <> 'LEAVE')")
+        .join(told_roles(tables), list(MEMBER), "left")
+    )
     first_sends = _sends(tables).groupBy("run", "group", *SOURCE).agg(F.min("moment").alias("first_sent"))
     known = sources.select(
         "run",
@@ -230,6 +238,7 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
         F.col("process").alias("source"),
         F.col("incarnation").alias("source_incarnation"),
         F.col("joined").alias("source_joined"),
+        "told",
     ).join(first_sends, ["run", "group", *SOURCE])
     healed = tables.fault.where("kind = 'FAULT' and fault = 'heal'").select("run").distinct()
     gone = cut_off(tables.fault)
@@ -238,12 +247,32 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
         .where(wants_source(F.col("wants"), F.col("source")))
         .join(known, ["run", "group", *SOURCE])
         .where("greatest(joined, entered, source_joined, first_sent) <= last_due")
+        .where(~only_receives(F.col("last_due")))
         .join(healed, "run", "left_semi")
         .join(gone.withColumnRenamed("name", "process"), ["run", "process"], "left_anti")
         .join(gone.withColumnRenamed("name", "source"), ["run", "source"], "left_anti")
     )
     name = process_name("source", "source_incarnation")
     return violations("L2", found, F.concat(name, F.lit(" lives and sends, but is not in the last view")))
+
+
+def told_roles(tables: Tables) -> DataFrame:
+    """What each member was at which time since its last JOIN, as agreed views and ROLE have `told`."""
+    columns = (*MEMBER, F.struct("position", moment().alias("moment"), "role").alias("one"))
+    roles = since_join(tables, tables.membership).where("kind = 'ROLE'").select(*columns)
+    views = views_since_join(tables).where(held(AGREED)).select(*columns)
+    return roles.unionByName(views).groupBy(*MEMBER).agg(F.collect_list("one").alias("told"))
+
+
+def role_at(latest: Column) -> Column:
+    """The last of what was `told` up to a time."""
+    return F.array_max(F.filter("told", lambda one: one["moment"] <= latest))["role"]
+
+
+def only_receives(due: Column) -> Column:
+    """Whether a member is a receiver at last, by what was `told`, or was one when it should have been heard by all."""
+    is_one = (F.array_max("told")["role"] == "receiver") | (role_at(due) == "receiver")
+    return F.coalesce(is_one, F.lit(False))
 
 
 def cut_off(fault: DataFrame) -> DataFrame:

@@ -55,7 +55,7 @@ def monotone_views(trace: Projections) -> DataFrame:
 def view_identity(trace: Projections) -> DataFrame:
     """M4: every row of a view against the first one; what only whole rows tell, against the first whole one."""
     one_view = Window.partitionBy(*VIEW)
-    common = F.struct("identifier", "members")
+    common = F.struct("identifier", "members", "era")
     told = F.struct("start", "merged", "primary")
     found = (
         trace.agreed.select(*MEMBER, "place", "position", "view", "whole", common.alias("common"), told.alias("told"))
@@ -66,7 +66,9 @@ def view_identity(trace: Projections) -> DataFrame:
         )
         .where("not common <=> first_common or (whole and not told <=> first_told)")
     )
-    wrong = F.when(F.expr("not common <=> first_common"), F.lit("members")).otherwise(F.lit("start, origin or rank"))
+    wrong = F.when(F.expr("not common <=> first_common"), F.lit("members or era")).otherwise(
+        F.lit("start, origin or rank")
+    )
     return violations("M4", found, F.concat(F.lit("others have other "), wrong, F.lit(" of "), "view"))
 
 
@@ -84,7 +86,7 @@ def transitional_set(trace: Projections) -> DataFrame:
             F.collect_set(F.coalesce("transitional", _nobody())).alias("theirs"),
         )
     )
-    known = F.coalesce("earlier_members", F.array("itself"))
+    known = F.coalesce(F.array_union("earlier_members", "became"), F.array("itself"))
     seen = F.array_sort(F.array_intersect("transitional", "installers"))
     due = F.array_sort(F.array_union(F.coalesce("companions", _nobody()), F.array("itself")))
     found = (
@@ -167,6 +169,8 @@ def primary_component(trace: Projections) -> DataFrame:
 def receiver_chain(trace: Projections) -> DataFrame:
     """M9: the steps of receivers against those of senders; a receiver that began anew only needs a senders' view.
 
+    Views that follow by the order of messages are not judged.
+
     Senders with another service do not tell of the views that they install.
     """
     senders = trace.agreed.where("role = 'sender'")
@@ -182,7 +186,7 @@ def receiver_chain(trace: Projections) -> DataFrame:
         .select(*GROUP, member(F.col("process"), F.col("incarnation")).alias("member"))
         .distinct()
     )
-    receivers = trace.agreed.where("role = 'receiver'").select(
+    receivers = trace.agreed.where("role = 'receiver' and era is null").select(
         *MEMBER, "position", "view", "members", F.expr(_CAME_FROM).alias("from_view")
     )
     beside = (

@@ -40,8 +40,8 @@ def _unheard(trace: Projections) -> DataFrame:
 def _own_sends(trace: Projections) -> DataFrame:
     """First SENDs that their sender must hear itself, with what comes after them at it and when it heard them.
 
-    `next_view` is the position of the next agreed view of the stretch, `next_turn` that of the next LEAVE or fresh
-    start; `owed` says that its END is late enough, with no other stretch before it.
+    `next_view` is the position of the next view of the stretch that begins an era, `next_turn` that of the next LEAVE
+    or fresh start; `owed` says that its END is late enough, with no other stretch before it.
     """
     tables = trace.tables
     sent = (
@@ -70,7 +70,7 @@ def _own_sends(trace: Projections) -> DataFrame:
     moves = tables.membership.where(f"kind in ('JOIN', 'LEAVE') or {FRESH}").select(
         *MEMBER, "position", "stretch", "kind", F.struct("reason").alias("wants")
     )
-    views = trace.agreed.select(*MEMBER, "position", "stretch", F.lit("VIEW").alias("kind"))
+    views = trace.agreed.where("era is null").select(*MEMBER, "position", "stretch", F.lit("VIEW").alias("kind"))
     # Backwards, since a frame that ends with the last row is computed anew for every row.
     earlier = Window.partitionBy(*MEMBER).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
     backwards = Window.partitionBy(*MEMBER).orderBy(F.desc("position")).rowsBetween(Window.unboundedPreceding, -1)

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 
 from unisono.pipeline.audits.activity import ends, moves, told_by
 from unisono.pipeline.audits.agreed import FINGERPRINT, FRESH, GROUP, fingerprint, member
-from unisono.pipeline.audits.liveness import cut_off
+from unisono.pipeline.audits.liveness import cut_off, only_receives, role_at, told_roles
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, STREAM, held, message_name, moment, violations
 from unisono.pipeline.tables import Tables
@@ -44,13 +44,15 @@ def _last_views(trace: Projections) -> DataFrame:
     since_join = trace.agreed.join(moves(trace.tables).select(*MEMBER, "joined"), list(MEMBER), "left").where(
         "position > coalesce(joined.position, -1)"
     )
-    last = F.max(F.struct("position", "stretch", "view", "members")).over(Window.partitionBy(*MEMBER))
+    last = F.max(F.struct("position", "stretch", "view", "era_word", "moment", "members")).over(
+        Window.partitionBy(*MEMBER)
+    )
     return (
         since_join.select(*MEMBER, "position", "stretch", "moment", last.alias("last"))
         .where("stretch = last.stretch")
         .groupBy(*MEMBER, "last")
         .agg(F.min_by("moment", "position").alias("entered"))
-        .select(*MEMBER, "last.view", "last.members", "entered")
+        .select(*MEMBER, "last.view", "last.era_word", F.col("last.moment").alias("since"), "last.members", "entered")
     )
 
 
@@ -64,19 +66,26 @@ def _demanded(trace: Projections, settled: DataFrame, joined: DataFrame) -> Data
         .groupBy(*MEMBER)
         .agg(F.min("moment").alias("first_sent"))
     )
-    entered_as_sender = F.when(F.expr("joined.role = 'sender'") & held("L1"), F.col("entered"))
-    senders = joined.join(sent, list(MEMBER), "left").select(
+    senders = joined.join(sent, list(MEMBER), "left").join(told_roles(trace.tables), list(MEMBER), "left")
+    senders = senders.select(
         *GROUP,
         "end_clock",
         member(F.col("process"), F.col("incarnation")).alias("wanted"),
         F.col("ended").alias("other_ended"),
         F.col("joined.moment").alias("other_joined"),
-        F.least("first_sent", entered_as_sender).alias("settled"),
+        F.col("joined.role").alias("joined_as"),
+        "first_sent",
+        F.when(held("L1"), F.col("entered")).alias("other_entered"),
+        "told",
     )
+    due = F.col("due")
+    sends = F.coalesce(role_at(due), "joined_as") == "sender"
     return (
         settled.join(senders, [*GROUP, "end_clock"])
         .where(F.col("other_ended") >= F.col("ended") - _NEAR_NANOSECONDS)
-        .where("other_joined <= due and settled <= due")
+        .where(F.col("other_joined") <= due)
+        .where((F.col("first_sent") <= due) | (sends & (F.col("other_entered") <= due)))
+        .where(~only_receives(due))
         .select(*MEMBER, "wanted")
     )
 
@@ -123,17 +132,20 @@ def _too_many(tables: Tables, judged: DataFrame) -> DataFrame:
 
 def _apart(judged: DataFrame) -> DataFrame:
     """Who has another last view than the first one that is judged in its group."""
-    first = F.min(F.struct("process", "incarnation", "ended", "end_clock", "view")).over(Window.partitionBy(*GROUP))
+    first = F.min(F.struct("process", "incarnation", "ended", "end_clock", "view", "era_word", "since")).over(
+        Window.partitionBy(*GROUP)
+    )
     return (
         judged.select("*", first.alias("first"))
-        .where("first.end_clock = end_clock and not view <=> first.view")
+        .where("first.end_clock = end_clock")
+        .where("not era_word <=> first.era_word or (view <> first.view and greatest(since, first.since) <= due)")
         .where(F.abs(F.col("ended") - F.col("first.ended")) <= _NEAR_NANOSECONDS)
         .select(*MEMBER, "position", F.concat(F.lit("not that of "), "first.process").alias("wrong"))
     )
 
 
 def termination(trace: Projections) -> DataFrame:
-    """L5: pairs of a listener and a sender in one last view; only where numbers differ are messages compared."""
+    """L5: pairs of a listener and a sender in one last era; only where numbers differ are messages compared."""
     probes = _listeners(trace)
     due = [part.alias(f"due_{name}") for part, name in zip(fingerprint("number"), FINGERPRINT, strict=True)]
     line = (*STREAM, "view", "position")
@@ -170,43 +182,28 @@ def termination(trace: Projections) -> DataFrame:
 
 
 def _listeners(trace: Projections) -> DataFrame:
-    """Who must have heard whom in which view, from where on and until when."""
+    """Who must have heard whom in which era, from where on and until when."""
     whole = _not_cut_off(trace, trace.standing.where("moved is null or moved.kind <> 'LEAVE'").where(held("L5")))
-    last_of_view = F.max(F.struct("position", "stretch", "members", "start")).alias("last")
+    last_of_era = F.max(F.struct("position", "stretch", "members", F.col("span.position").alias("span"))).alias("last")
     return (
-        trace.agreed.groupBy(*MEMBER, "view", "itself")
-        .agg(last_of_view)
-        .select(*MEMBER, "view", "itself", "last.stretch", "last.members", "last.start")
+        trace.agreed.groupBy(*MEMBER, "era_word", "itself")
+        .agg(last_of_era)
+        .select(*MEMBER, F.col("era_word").alias("view"), "itself", "last.stretch", "last.members", "last.span")
         .join(_healed(trace.tables, whole), list(MEMBER))
         .where("stretch = last_stretch and array_contains(members, itself)")
-        .select(
-            *MEMBER,
-            "view",
-            F.col("end_position").alias("position"),
-            "end_clock",
-            "due",
-            F.explode("start").alias("begin"),
-        )
-        .select(
-            *MEMBER,
-            "view",
-            "position",
-            "end_clock",
-            "due",
-            F.col("begin.source").alias("source"),
-            F.col("begin.incarnation").alias("source_incarnation"),
-            F.col("begin.number").alias("start"),
-        )
+        .select(*MEMBER, "view", "span", F.col("end_position").alias("position"), "end_clock", "due")
+        .join(trace.span_starts, [*MEMBER, "span"])
+        .select(*MEMBER, "view", "position", "end_clock", "due", *SOURCE, "start")
         .where("not (source = process and source_incarnation = incarnation)")
         .join(cut_off(trace.tables.fault).withColumnRenamed("name", "source"), ["run", "source"], "left_anti")
     )
 
 
 def _unanswered(trace: Projections) -> DataFrame:
-    """What senders that reached an END sent in the view that they have there."""
+    """What senders that reached an END sent in the era that they have there."""
     tables = trace.tables
     turns = (
-        tables.view.where("kind = 'VIEW'")
+        tables.view.where("kind = 'VIEW' and era is null")
         .select(*MEMBER, "position")
         .unionByName(tables.membership.where(f"kind = 'LEAVE' or {FRESH}").select(*MEMBER, "position"))
         .groupBy(*MEMBER)

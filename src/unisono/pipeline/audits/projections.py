@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.activity import later_stretches, standing, stretches
-from unisono.pipeline.audits.agreed import FRESH, agreed_views, stays
+from unisono.pipeline.audits.agreed import FRESH, agreed_views, eras, in_eras, span_starts, stays
 from unisono.pipeline.audits.keyed import keyed
 from unisono.pipeline.columns import AGREED, MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, held, stays_transitional
 from unisono.pipeline.tables import Tables
@@ -66,7 +66,7 @@ class Projections:
     @cached_property
     def suspects(self) -> DataFrame:
         """The messages of which some delivery may differ from the SEND."""
-        return self.keep(suspects(self.tables.deliver, self.sends))
+        return self.keep(suspects(in_eras(self.tables.deliver, self.eras), self.sends))
 
     @cached_property
     def sends(self) -> DataFrame:
@@ -77,6 +77,16 @@ class Projections:
     def agreed(self) -> DataFrame:
         """Every installed view that is agreed, with what its process installed before and after it."""
         return self.settle(agreed_views(self.tables))
+
+    @cached_property
+    def eras(self) -> DataFrame:
+        """The views that followed others by the order, and where they stand."""
+        return self.settle(eras(self.tables))
+
+    @cached_property
+    def span_starts(self) -> DataFrame:
+        """Where each source begins in the views of one era in a row at one process."""
+        return self.settle(span_starts(self.agreed))
 
     @cached_property
     def stays(self) -> DataFrame:
@@ -219,9 +229,9 @@ def sends(send: DataFrame) -> DataFrame:
 def suspects(deliver: DataFrame, sends: DataFrame) -> DataFrame:
     """Delivered messages without a SEND, or with a delivery that differs from it or came before it.
 
-    So too where they came in two agreed views, or in another than they were sent in.
+    So too where they came in two eras of agreed views, or in another than they were sent in.
     """
-    view = F.when(held(AGREED, "receiver"), F.coalesce("view", F.lit("")))
+    view = F.when(held(AGREED, "receiver"), F.coalesce("era", F.lit("")))
     bounds = [
         bound(part).alias(f"{name}_{part}") for part in CONTENT for name, bound in (("least", F.min), ("most", F.max))
     ]
@@ -232,8 +242,8 @@ def suspects(deliver: DataFrame, sends: DataFrame) -> DataFrame:
         .agg(
             *bounds,
             F.min("truth").alias("first_truth"),
-            F.min(view).alias("least_view"),
-            F.max(view).alias("most_view"),
+            F.min(view).alias("least_era"),
+            F.max(view).alias("most_era"),
         )
     )
     differs = F.col("sent_sequence").isNull()
@@ -242,7 +252,7 @@ def suspects(deliver: DataFrame, sends: DataFrame) -> DataFrame:
         differs |= (F.col(f"least_{part}") != sent) | (F.col(f"most_{part}") != sent)
     early = F.col("first_truth") < F.col("sent_truth")
     told = F.coalesce("sent_agreed", F.lit("none"))
-    elsewhere = (F.col("least_view") != told) | (F.col("most_view") != told)
+    elsewhere = (F.col("least_era") != told) | (F.col("most_era") != told)
     return (
         delivered.join(sends, list(MESSAGE), "left")
         .where(differs | early | elsewhere)
@@ -250,7 +260,7 @@ def suspects(deliver: DataFrame, sends: DataFrame) -> DataFrame:
             *MESSAGE,
             *(f"sent_{part}" for part in (*CONTENT, "truth", "agreed")),
             elsewhere.alias("elsewhere"),
-            (F.col("least_view") != F.col("most_view")).alias("in_two_views"),
+            (F.col("least_era") != F.col("most_era")).alias("in_two_eras"),
             (F.col("least_timestamp") != F.col("most_timestamp")).alias("with_two_timestamps"),
         )
     )

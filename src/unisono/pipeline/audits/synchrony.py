@@ -15,6 +15,7 @@ from unisono.pipeline.audits.agreed import (
     VIEW,
     fingerprint,
     in_agreed_views,
+    in_eras,
     transitions,
 )
 from unisono.pipeline.audits.projections import Projections
@@ -28,7 +29,7 @@ _JUDGED = (*GROUP, "place", "full", "start", *SOURCE, "number")
 
 def sending_view(trace: Projections) -> DataFrame:
     """D3."""
-    found = _of_suspects(trace, "sent_sequence is not null and elsewhere").where("not view <=> sent_agreed")
+    found = _of_suspects(trace, "sent_sequence is not null and elsewhere").where("not era <=> sent_agreed")
     text = F.concat(
         F.lit("delivered in "),
         F.coalesce("view", F.lit("no view")),
@@ -44,20 +45,20 @@ def same_view(trace: Projections) -> DataFrame:
         F.lit("").alias("process"),
         *(F.lit(0).cast("bigint").alias(name) for name in ("incarnation", "position")),
     ]
-    found = trace.suspects.where("in_two_views").select(*MESSAGE, *nobody)
-    return violations("D4", found, F.lit("delivered in more than one view"), message_name())
+    found = trace.suspects.where("in_two_eras").select(*MESSAGE, *nobody)
+    return violations("D4", found, F.lit("delivered in more than one era"), message_name())
 
 
 def _of_suspects(trace: Projections, condition: str) -> DataFrame:
     """Deliveries under agreed views of suspect messages of which this is true."""
     suspects = trace.suspects.where(condition).select(*MESSAGE, "sent_agreed")
-    return (
+    delivered = (
         trace.tables.deliver.where("kind = 'DELIVER'")
         .where(held(AGREED))
         .join(F.broadcast(suspects.select(*_SENDER).distinct()), list(_SENDER), "left_semi")
         .select(*MEMBER, "position", "view", *SOURCE, "number")
-        .join(suspects, list(MESSAGE))
     )
+    return in_eras(delivered, trace.eras).join(suspects, list(MESSAGE))
 
 
 def virtual_synchrony(trace: Projections) -> DataFrame:
@@ -155,48 +156,48 @@ def weak_total_order(trace: Projections) -> DataFrame:
 def agreed_forward_set(trace: Projections) -> DataFrame:
     """D9: what the cuts of those who came along cover, against what was delivered; one by one where they differ."""
     cuts = trace.settle(_cuts(trace))
-    line = (*_IN_PREVIOUS, *SOURCE)
-    asked = cuts.select(*_SENDER, "previous", "bound").distinct()
-    sent = trace.sends.select(
-        *MESSAGE, F.col("sent_agreed").alias("previous"), F.col("sent_sequence").alias("sequence")
-    )
+    line = (*MEMBER, "stretch", "era", *SOURCE)
+    limits = ("first", "bound")
+    asked = cuts.select(*_SENDER, "era", *limits).distinct()
+    sent = trace.sends.select(*MESSAGE, F.col("sent_agreed").alias("era"), F.col("sent_sequence").alias("sequence"))
     due = [part.alias(f"due_{name}") for part, name in zip(fingerprint("number"), FINGERPRINT, strict=True)]
+    within = "sequence <= bound and number >= first"
     expected = (
-        sent.join(F.broadcast(asked), [*_SENDER, "previous"])
-        .where("sequence <= bound")
-        .groupBy(*_SENDER, "previous", "bound")
-        .agg(*due)
+        sent.join(F.broadcast(asked), [*_SENDER, "era"]).where(within).groupBy(*_SENDER, "era", *limits).agg(*due)
     )
-    delivered = in_agreed_views(trace.tables.deliver).withColumnRenamed("view", "previous")
+    delivered = in_eras(in_agreed_views(trace.tables.deliver), trace.eras, "delivered_at")
     got = (
         delivered.join(F.broadcast(cuts), list(line))
-        .where("sequence <= bound")
-        .groupBy(*line, "position", "bound")
+        .where(within)
+        .groupBy(*line, "position", *limits)
         .agg(*fingerprint("number"))
     )
     suspects = trace.settle(
-        cuts.join(expected, [*_SENDER, "previous", "bound"])
-        .join(got, [*line, "position", "bound"], "left")
+        cuts.join(expected, [*_SENDER, "era", *limits])
+        .join(got, [*line, "position", *limits], "left")
         .where(" or ".join(f"not {name} <=> due_{name}" for name in FINGERPRINT))
-        .select(*line, "position", "bound")
+        .select(*line, "position", *limits)
     )
     found = (
-        sent.join(F.broadcast(suspects), [*_SENDER, "previous"])
-        .where("sequence <= bound")
+        sent.join(F.broadcast(suspects), [*_SENDER, "era"])
+        .where(within)
         .join(
             delivered.join(F.broadcast(suspects.select(*line)), list(line), "left_semi").select(*line, "number"),
             [*line, "number"],
             "left_anti",
         )
-        .groupBy(*MEMBER, "position", *SOURCE, "previous")
+        .groupBy(*MEMBER, "position", *SOURCE, "era")
         .agg(F.min("number").alias("number"))
     )
-    return violations("D9", found, F.concat(F.lit("below a cut, but not delivered in "), "previous"), message_name())
+    return violations("D9", found, F.concat(F.lit("below a cut, but not delivered in "), "era"), message_name())
 
 
 def _cuts(trace: Projections) -> DataFrame:
-    """For every step of a sender and every source, how far those who came along with it answered for."""
-    senders = trace.agreed.where("role = 'sender'")
+    """For every step of a sender out of an era and every source, how far those who came along with it answered for.
+
+    `first` is where the source began for who came into the middle of the era, else 0.
+    """
+    senders = trace.agreed.where("role = 'sender' and era is null")
     rows = trace.tables.repair.where("kind = 'CUT'").select(
         *MEMBER, F.col("position").alias("cut_position"), *SOURCE, "last", "peer"
     )
@@ -211,11 +212,29 @@ def _cuts(trace: Projections) -> DataFrame:
         .where("peer <=> last_peer")
         .select(*VIEW, F.col("itself").alias("companion"), *SOURCE, "last")
     )
+    before = (F.col("before.era_word").alias("era"), F.col("before_span.position").alias("span"))
     return (
         transitions(senders)
         .where("full")
-        .select(*_PARTY, "position", F.explode("transitional").alias("companion"))
+        .select(
+            *_PARTY,
+            "position",
+            *before,
+            F.col("before_span.whole").alias("from_its_start"),
+            F.explode("transitional").alias("companion"),
+        )
         .join(answered, [*VIEW, "companion"])
-        .groupBy(*_IN_PREVIOUS, "position", *SOURCE)
+        .groupBy(*MEMBER, "stretch", "era", "span", "from_its_start", "position", *SOURCE)
         .agg(F.max("last").alias("bound"))
+        .join(trace.span_starts, [*MEMBER, "span", *SOURCE], "left")
+        .where("from_its_start or start is not null")
+        .select(
+            *MEMBER,
+            "stretch",
+            "era",
+            "position",
+            *SOURCE,
+            "bound",
+            F.when(F.col("from_its_start"), 0).otherwise(F.col("start")).cast("bigint").alias("first"),
+        )
     )

@@ -77,7 +77,7 @@ def reused_identifier(rows: Rows, random: Random) -> Rows | None:
 
 @damage("One process has another start point for a member than the others.", "M4")
 def other_start_point(rows: Rows, random: Random) -> Rows | None:
-    index = one_of(random, _shared(rows, whole=True))
+    index = one_of(random, [index for index in _shared(rows, whole=True) if view_at(rows, index).start])
     if index is None:
         return None
     view = view_at(rows, index)
@@ -241,6 +241,7 @@ def _followed(rows: Rows) -> list[int]:
         index
         for index in agreed_views(rows)
         if view_at(rows, index).role == "receiver"
+        and view_at(rows, index).era is None
         and not _strange(rows, rows[index].group) & set(members_of(view_at(rows, index)))
     ]
 
@@ -253,7 +254,7 @@ def skipped_view(rows: Rows, random: Random) -> Rows | None:
     candidates = []
     for one in passages:
         for two in passages:
-            if two.before == one.after and two.after in followed:
+            if two.before == one.after and two.after in followed and view_at(rows, one.before).role == "receiver":
                 ends = (rows[one.before].group, rows[one.before].view, rows[two.after].view)
                 if ends not in steps:
                     candidates.append((one, two))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from unisono.properties.damages.damage import Rows, damage, one_of
+from unisono.properties.damages.passages import era_of
 from unisono.properties.damages.reading import FRESH, at_time_of, goes_on, in_place_of, with_start
 from unisono.trace.schema import DeliverRow, SendRow, ViewRow
 
@@ -134,12 +135,15 @@ def _goes_on(rows: Rows, index: int, source: tuple[str, int]) -> bool:
     return source in _sources(rows, index) and goes_on(view, source)
 
 
-def _windows(rows: Rows) -> list[Window]:
+def _windows(rows: Rows, by_era: bool = False) -> list[Window]:
+    """Every view, or all views of one era together."""
     current: dict[tuple[str, str, int], Window] = {}
     found = []
     for index, row in enumerate(rows):
         member = (row.group, row.process, row.incarnation)
         if isinstance(row, ViewRow):
+            if by_era and member in current and _same_era(rows, current[member].view, row):
+                continue
             before = current.pop(member, None)
             if before is not None and rows[before.view].stretch == row.stretch:
                 before.following = index
@@ -151,6 +155,13 @@ def _windows(rows: Rows) -> list[Window]:
         elif isinstance(row, DeliverRow) and row.service == "RTO" and member in current:
             current[member].deliveries.append(index)
     return found
+
+
+def _same_era(rows: Rows, index: int, row: ViewRow) -> bool:
+    """Whether a view follows another one of its era by the order."""
+    view = rows[index]
+    assert isinstance(view, ViewRow)
+    return row.era is not None and era_of(view) == row.era and view.stretch == row.stretch
 
 
 def _without(rows: Rows, gone: list[int]) -> Rows:
@@ -169,10 +180,10 @@ def dropped_lower_key(rows: Rows, random: Random) -> Rows | None:
     return None if index is None else _without(rows, [index])
 
 
-@damage("The last message of a source in a view is missing, though others with higher keys came after it.", "O7")
+@damage("The last message of a source in an era is missing, though others with higher keys came after it.", "O7")
 def dropped_last_of_source(rows: Rows, random: Random) -> Rows | None:
     candidates = []
-    for window in _windows(rows):
+    for window in _windows(rows, by_era=True):
         for source in sorted({_source(rows, index) for index in window.deliveries}):
             last = window.of(rows, source)[-1]
             if last != window.deliveries[-1] and window.stays(rows, source):
@@ -181,10 +192,10 @@ def dropped_last_of_source(rows: Rows, random: Random) -> Rows | None:
     return None if index is None else _without(rows, [index])
 
 
-@damage("Nothing of a source is delivered in a view, though others with higher keys are.", "O7")
+@damage("Nothing of a source is delivered in an era, though others with higher keys are.", "O7")
 def empty_deliveries(rows: Rows, random: Random) -> Rows | None:
     candidates = []
-    for window in _windows(rows):
+    for window in _windows(rows, by_era=True):
         for source in sorted({_source(rows, index) for index in window.deliveries}):
             mine = window.of(rows, source)
             if window.stays(rows, source) and any(index > mine[0] for index in window.deliveries if index not in mine):

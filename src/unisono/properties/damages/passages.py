@@ -77,6 +77,16 @@ def passages_of(rows: Rows) -> list[Passage]:
     return found
 
 
+def era_of(view: ViewRow) -> str | None:
+    """The era that a view belongs to."""
+    return view.view if view.era is None else view.era
+
+
+def ends_an_era(rows: Rows, passage: Passage) -> bool:
+    """Whether a process goes into a view that was agreed, and not into one that follows by the order."""
+    return view_at(rows, passage.after).era is None
+
+
 def together(rows: Rows) -> list[list[Passage]]:
     """Passages from one view to another of at least two processes that had the first from its beginning."""
     ways: dict[tuple[str, str | None, str | None], list[Passage]] = {}

@@ -126,6 +126,18 @@ def membership_row(rows: Rows, kind: str, process: tuple[str, int], group: str =
     return None
 
 
+def only_receives(rows: Rows, process: tuple[str, int], group: str) -> bool:
+    """Whether a process has become a receiver at last."""
+    views = [
+        row
+        for row in rows
+        if isinstance(row, ViewRow)
+        and (row.process, row.incarnation) == process
+        and (row.group, row.service) == (group, "RTO")
+    ]
+    return bool(views) and views[-1].role == "receiver"
+
+
 def owed_until(rows: Rows, spell: Spell) -> int | None:
     """When what a source sent is no longer owed to a member; None where nothing is."""
     group, name, incarnation = spell.member

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from unisono.properties.damages.damage import Rows, damage, one_of
-from unisono.properties.damages.reading import Spell, membership_row, owed_until, spells_of, stretches_due, with_start
+from unisono.properties.damages.reading import (
+    Spell,
+    membership_row,
+    only_receives,
+    owed_until,
+    spells_of,
+    stretches_due,
+    with_start,
+)
 from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
 from unisono.properties.violation import moment
 from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, GaugeRow, SendRow, ViewRow
@@ -81,6 +89,8 @@ def _wanted(rows: Rows, spell: Spell) -> bool:
     group, name, incarnation = spell.member
     join = membership_row(rows, "JOIN", (name, incarnation), group)
     their_join = membership_row(rows, "JOIN", spell.source, group)
+    if only_receives(rows, spell.source, group):
+        return False
     if owed is None or join is None or their_join is None or max(moment(join), moment(their_join)) > owed:
         return False
     if membership_row(rows, "LEAVE", spell.source, group) is not None:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from unisono.properties.damages.damage import Rows, damage, one_of
-from unisono.properties.damages.passages import AGREED, agreed_views, life, members_of, view_at, without
+from unisono.properties.damages.passages import AGREED, agreed_views, life, members_of, place, view_at, without
 from unisono.properties.damages.reading import FRESH, send_of
 from unisono.properties.promises import PRECISION_NANOSECONDS
 from unisono.properties.violation import moment
@@ -114,6 +114,12 @@ def ghost_in_the_last_view(rows: Rows, random: Random) -> Rows | None:
     return rows
 
 
+def _begin(rows: Rows, one: Settled) -> int:
+    """Where the last view stands that was agreed, and not installed by the order."""
+    mine = [index for index in agreed_views(rows) if place(rows[index]) == place(rows[one.view])]
+    return max((index for index in mine if view_at(rows, index).era is None), default=one.view)
+
+
 def _owed(rows: Rows) -> list[tuple[int, Settled, Settled]]:
     """Deliveries, between two senders with the same last view, of what was sent in it in good time."""
     senders = _senders(rows)
@@ -122,13 +128,15 @@ def _owed(rows: Rows) -> list[tuple[int, Settled, Settled]]:
         for source in senders:
             if source.group != one.group or rows[source.view].view != rows[one.view].view or source.life == one.life:
                 continue
-            if not {one.life, source.life} <= set(members_of(view_at(rows, one.view))):
+            mine = [index for index in agreed_views(rows) if place(rows[index]) == place(rows[one.view])]
+            since = [index for index in mine if index >= _begin(rows, one)]
+            if not all({one.life, source.life} <= set(members_of(view_at(rows, index))) for index in since):
                 continue
             for index, row in enumerate(rows):
                 if not isinstance(row, DeliverRow) or (row.group, life(row)) != (one.group, one.life):
                     continue
                 sent = send_of(rows, row)
-                if (row.source, row.source_incarnation) != source.life or sent is None or sent < source.view:
+                if (row.source, row.source_incarnation) != source.life or sent is None or sent < _begin(rows, source):
                     continue
                 later = [row for row in rows[sent:] if row.group == one.group and life(row) == source.life]
                 if moment(rows[sent]) <= one.due and not any(row.kind in FRESH for row in later):

@@ -11,7 +11,10 @@ from unisono.properties.damages.damage import Rows, damage, one_of
 from unisono.properties.damages.passages import (
     AGREED,
     Passage,
+    agreed_views,
     delivery_at,
+    ends_an_era,
+    era_of,
     life,
     message_at,
     passages_of,
@@ -23,7 +26,7 @@ from unisono.properties.damages.passages import (
 from unisono.properties.damages.reading import FRESH, delivery_in_place, in_place_of, membership_row, send_of
 from unisono.properties.promises import SETTLING_NANOSECONDS
 from unisono.properties.violation import moment
-from unisono.trace.schema import DeliverRow, RepairRow, SendRow
+from unisono.trace.schema import DeliverRow, RepairRow, SendRow, ViewRow
 
 if TYPE_CHECKING:
     from random import Random
@@ -45,6 +48,7 @@ def delivered_in_the_next_view(rows: Rows, random: Random) -> Rows | None:
     candidates = [
         (passage, delivery)
         for passage in passages_of(rows)
+        if ends_an_era(rows, passage)
         for delivery in passage.deliveries
         if counts[rows[delivery].group, *message_at(rows, delivery)] > 1 and send_of(rows, rows[delivery]) is not None
     ]
@@ -64,7 +68,13 @@ def sent_in_another_view(rows: Rows, random: Random) -> Rows | None:
 
 @damage("A delivery moves across a view that two install together.", "D3", "D5")
 def moved_across_the_view(rows: Rows, random: Random) -> Rows | None:
-    ways = [(passage, index) for passages in together(rows) for passage in passages for index in passage.deliveries]
+    ways = [
+        (passage, index)
+        for passages in together(rows)
+        for passage in passages
+        if ends_an_era(rows, passage)
+        for index in passage.deliveries
+    ]
     found = one_of(random, ways)
     return None if found is None else _in_the_next_view(rows, *found)
 
@@ -88,7 +98,7 @@ def extra_before_the_view(rows: Rows, random: Random) -> Rows | None:
                 (passage.after, row)
                 for row in rows
                 if isinstance(row, SendRow)
-                and (row.group, row.agreed) == (before.group, before.view)
+                and (row.group, row.agreed) == (before.group, era_of(before))
                 and (*life(row), row.number) not in got
             )
     found = one_of(random, candidates)
@@ -164,7 +174,9 @@ def _answering(rows: Rows) -> list[Passage]:
     return [
         passage
         for passage in passages_of(rows)
-        if view_at(rows, passage.before).whole and view_at(rows, passage.after).role == "sender"
+        if view_at(rows, passage.before).whole
+        and view_at(rows, passage.after).role == "sender"
+        and ends_an_era(rows, passage)
     ]
 
 
@@ -188,8 +200,15 @@ def cut_message_left_out(rows: Rows, random: Random) -> Rows | None:
 def answered_for_too_much(rows: Rows, random: Random) -> Rows | None:
     candidates: list[tuple[int, int]] = []
     for passage in _answering(rows):
-        got = {message_at(rows, index) for index in passage.deliveries}
         before = view_at(rows, passage.before)
+        views = [view_at(rows, index) for index in agreed_views(rows) if place(rows[index]) == place(before)]
+        if not all(view.whole for view in views if era_of(view) == era_of(before)):
+            continue
+        got = {
+            message_at(rows, index)
+            for index, row in enumerate(rows)
+            if isinstance(row, DeliverRow) and place(row) == place(before)
+        }
         for index in _answers(rows, passage):
             cut = rows[index]
             assert isinstance(cut, RepairRow)
@@ -198,7 +217,7 @@ def answered_for_too_much(rows: Rows, random: Random) -> Rows | None:
                 row.sequence
                 for row in rows
                 if isinstance(row, SendRow)
-                and (row.group, row.agreed) == (before.group, before.view)
+                and (row.group, row.agreed) == (before.group, era_of(before))
                 and life(row) == source
                 and (*source, row.number) not in got
             ]
@@ -214,7 +233,7 @@ def answered_for_too_much(rows: Rows, random: Random) -> Rows | None:
 def own_message_unheard_before_a_view(rows: Rows, random: Random) -> Rows | None:
     candidates = []
     for passage in passages_of(rows):
-        for index in passage.deliveries:
+        for index in passage.deliveries if ends_an_era(rows, passage) else ():
             row = delivery_at(rows, index)
             sent = send_of(rows, row)
             if (row.source, row.source_incarnation) == life(row) and sent is not None:
@@ -234,7 +253,7 @@ def own_message_unheard_at_the_end(rows: Rows, random: Random) -> Rows | None:
             continue
         later = [one for one in rows[sent + 1 :] if (one.group, *life(one)) == (row.group, *life(row))]
         over = [one for one in later if one.kind in ("LEAVE", *FRESH) or one.stretch > row.stretch]
-        over += [one for one in later if one.kind == "VIEW" and row.service == AGREED]
+        over += [one for one in later if isinstance(one, ViewRow) and one.era is None and row.service == AGREED]
         joins = [
             one for one in rows[:sent] if one.kind == "JOIN" and (one.group, *life(one)) == (row.group, *life(row))
         ]

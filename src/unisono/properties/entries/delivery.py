@@ -45,11 +45,14 @@ DELIVERY = (
         id="D3",
         name="sending view delivery",
         statement=(
-            "Under agreed views (reliable timestamp order) a DELIVER is in the view that its message was sent in: "
-            "`view` is the `agreed` of the first SEND of its group, source, incarnation and number, where there is "
-            "one."
+            "A view that all agreed on begins an era, and the views that follow it because somebody became a sender "
+            "or a receiver belong to that era: the era of a VIEW is its `era`, or its `view` where it has none. The "
+            "era of a DELIVER is that of the last VIEW before it of its process and group, if it names the same "
+            "view, else its view. Under agreed views (reliable timestamp order) a DELIVER is in the era that its "
+            "message was sent in: the `agreed` of the first SEND of its group, source, incarnation and number, where "
+            "there is one."
         ),
-        report="a message was delivered in another view than it was sent in",
+        report="a message was delivered in another era than it was sent in",
         oracle=oracles.sending_view,
         monitor=SendingView,
         spark="unisono.pipeline.audits.membership:sending_view",
@@ -59,10 +62,10 @@ DELIVERY = (
         id="D4",
         name="same view delivery",
         statement=(
-            "All DELIVERs of one message (group, source, incarnation, number) under agreed views have the same "
-            "view. The violation is of the message, at no process."
+            "All DELIVERs of one message (group, source, incarnation, number) under agreed views are in the same era "
+            "(D3). The violation is of the message, at no process."
         ),
-        report="a message was delivered in different views",
+        report="a message was delivered in different eras",
         oracle=oracles.same_view,
         monitor=SameView,
         spark="unisono.pipeline.audits.membership:same_view",
@@ -93,12 +96,12 @@ DELIVERY = (
         name="self delivery",
         statement=(
             "The first SEND of a number under agreed views is delivered by its own process, in its stretch, before "
-            "the next VIEW of that process, group and stretch under agreed views, unless a LEAVE or a fresh start "
-            "(D5) stands between. Without such a VIEW, and under reliable source order where the last JOIN before "
-            "it asked for `all` or for a list with the own name, it is delivered in its stretch at all, if the "
-            "process has an END at least 2 s after it, and after it no LEAVE, no fresh start, and no JOIN, VIEW, "
-            "SEND, DELIVER or GAUGE with a higher stretch in that group. Times that do not compare are not judged. "
-            "The violation is at the SEND."
+            "the next VIEW without an `era` of that process, group and stretch under agreed views, unless a LEAVE or "
+            "a fresh start (D5) stands between. Without such a VIEW, and under reliable source order where the last "
+            "JOIN before it asked for `all` or for a list with the own name, it is delivered in its stretch at all, "
+            "if the process has an END at least 2 s after it, and after it no LEAVE, no fresh start, and no JOIN, "
+            "VIEW, SEND, DELIVER or GAUGE with a higher stretch in that group. Times that do not compare are not "
+            "judged. The violation is at the SEND."
         ),
         report="a sender did not hear its own message in time",
         oracle=oracles.self_delivery,
@@ -128,12 +131,16 @@ DELIVERY = (
         id="D9",
         name="agreed forward set",
         statement=(
-            "Take a passage (D5) of a process p from V' to V, with V as sender and V' whole. Each q in the "
-            "`transitional` of that VIEW that installed V as sender too answered for what its last CUTs before its "
-            "last such VIEW say: those after its VIEW before that one, under any service, with the `peer` of the "
-            "last of them. For each source the highest `last` of all of these counts: p delivered in V' every "
-            "message of the source whose first SEND has V' as `agreed` and a sequence up to that. The violation is "
-            "at the VIEW of V, one for each source, with the lowest number missing."
+            "A span is a maximal run of consecutive VIEWs of one process, group and stretch under agreed views that "
+            "are of one era (D3), where all but the first have an `era`, without a fresh start (D5) between them. Take "
+            "a passage (D5) of a process p from V' to V, with V as sender and without an `era`, and V' whole. Each q "
+            "in the `transitional` of that VIEW that installed V so too answered for what its last CUTs before its "
+            "last such VIEW say: those after its VIEW before that one that has no `era`, under any service, with the "
+            "`peer` of the last of them. For each source the highest `last` of all of these counts: p delivered, in "
+            "the era of V' and that stretch, every message of the source whose first SEND has that era as `agreed` and "
+            "a sequence up to that. Where the span of V' does not begin with a whole VIEW, p is asked only for numbers "
+            "from the start of the source in the first VIEW of the span that has it on, and for none where no VIEW "
+            "has it. The violation is at the VIEW of V, one for each source, with the lowest number missing."
         ),
         report="what was answered for was not delivered",
         oracle=oracles.agreed_forward_set,

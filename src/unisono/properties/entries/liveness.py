@@ -20,15 +20,17 @@ LIVENESS = (
         statement=(
             "A process p with an END is judged in a group where its last JOIN or LEAVE is a JOIN, where the service "
             "of its last JOIN, VIEW, SEND, DELIVER or GAUGE has agreed views, whose last `heal`, that JOIN and the "
-            "first VIEW of the stretch of its last VIEW since then (VIEWs here under agreed views only) are at "
-            "least 10 s older than its END, and whose name is in no fault that never ended. Its last VIEW since "
-            "that JOIN has every sender: who has an END at most 1 s earlier, is in no fault that never ended, whose "
-            "last JOIN or LEAVE in the group is a JOIN 10 s before the END of p or more, and who either joined with "
-            "the role sender, has a last service with agreed views and is as long in its stretch, or has a SEND "
-            "with `agreed` since that JOIN and 10 s before. Where there is no such sender at all, p is not judged: "
-            "nobody makes a view any more. It has nobody who crashed, or left for good, 10 s before, or whose name "
-            "is in a fault that never ended, where its last begin is as old. And it is the same view as that of the "
-            "judged process with the lowest (name, incarnation), if their ENDs are at most 1 s apart. Without a "
+            "first VIEW of the stretch of its last VIEW since then (VIEWs here under agreed views only) are at least "
+            "10 s older than its END, and whose name is in no fault that never ended. Its last VIEW since that JOIN "
+            "has every sender: who has an END at most 1 s earlier, is in no fault that never ended, whose last JOIN "
+            "or LEAVE in the group is a JOIN 10 s before the END of p or more, and who either was a sender 10 s "
+            "before (by its last VIEW or ROLE since that JOIN until then, or else by that JOIN), has a last service "
+            "with agreed views and is as long in its stretch, or has a SEND with `agreed` since that JOIN and 10 s "
+            "before; but not who is a receiver in its own last VIEW or ROLE since that JOIN, or in the last one 10 s "
+            "before. Where there is no such sender at all, p is not judged: nobody makes a view any more. It has "
+            "nobody who crashed, or left for good, 10 s before, or whose name is in a fault that never ended, where "
+            "its last begin is as old. And it is of the same era as that of the judged process with the lowest (name, "
+            "incarnation), and the same VIEW if both are 10 s old, if their ENDs are at most 1 s apart. Without a "
             "VIEW it has nobody. Times that do not compare are not judged. There is one violation for each p and "
             "group, at its END."
         ),
@@ -42,13 +44,15 @@ LIVENESS = (
         id="L2",
         name="multicast liveness",
         statement=(
-            "For a process that reached END in the group: (1) of every source in its last view that reached END too "
-            "it delivered all numbers from the start of the current spell on, except those sent less than 2 s "
-            "before its END; (2) every source that reached END in the group and sent something is in its last view, "
-            "if its JOIN asked for `all` or for a list with that name, if both JOINs, the first VIEW of the stretch "
-            "of its last one and a SEND of the source are at least 2 s older than its END, if the trace has a "
-            "`heal`, and if neither name is in a fault that never ended. The service of its last JOIN, VIEW, SEND, "
-            "DELIVER or GAUGE there must promise this. Times on clocks that cannot be compared are not judged."
+            "For a process that reached END in the group: (1) of every source in its last view, or in an earlier VIEW "
+            "of the era, that reached END too it delivered all numbers from the start of the current spell on, except "
+            "those sent less than 2 s before its END; (2) every source that reached END in the group and sent "
+            "something is among these, if its JOIN asked for `all` or for a list with that name, if both JOINs, the "
+            "first VIEW of the stretch of its last one and a SEND of the source are at least 2 s older than its END, "
+            "if the trace has a `heal`, if neither name is in a fault that never ended, and if the source is not a "
+            "receiver in its own last VIEW under agreed views or ROLE since its JOIN, nor in the last one 2 s before. "
+            "The service of its last JOIN, VIEW, SEND, DELIVER or GAUGE there must promise this. Times on clocks that "
+            "cannot be compared are not judged."
         ),
         report="a living process lacks what a living source sent, or the source itself",
         oracle=oracles.multicast_liveness,
@@ -61,7 +65,7 @@ LIVENESS = (
         name="self delivery at the end",
         statement=(
             "What D6 asks for at END alone: of a SEND under reliable source order with its own messages asked for, "
-            "or under agreed views with no later VIEW of its stretch under agreed views."
+            "or under agreed views with no later VIEW of its stretch under agreed views without an `era`."
         ),
         report="a living sender never heard its own message",
         oracle=oracles.self_delivery_liveness,
@@ -90,16 +94,17 @@ LIVENESS = (
         id="L5",
         name="termination of delivery",
         statement=(
-            "Let p send a message (first SEND of its number) under agreed views in V, its `agreed`, and reach END "
-            "without a CRASH, and after the SEND in that group without a VIEW under any service, LEAVE, fresh start "
-            "(D5) or JOIN, SEND, DELIVER or GAUGE with a higher stretch. Then every q whose last VIEW of V under "
-            "agreed views is of its last stretch in the group (the highest of its JOINs, VIEWs, SENDs, DELIVERs and "
-            "GAUGEs), has both as members and does not begin after the message has delivered it, if q reached END, "
-            "did not leave, has agreed views at last (L1), if the last `heal` and the SEND are at least 10 s older "
-            "than the END of q, and neither name is in a fault that never ended. Times that do not compare are not "
-            "judged. There is one violation for each q and p, at the END of q, with the lowest number."
+            "Let p send a message (first SEND of its number) under agreed views in the era V, its `agreed`, and reach "
+            "END without a CRASH, and after the SEND in that group without a VIEW without an `era` under any service, "
+            "LEAVE, fresh start (D5) or JOIN, SEND, DELIVER or GAUGE with a higher stretch. Then every q whose last "
+            "VIEW of that era (D3) under agreed views is of its last stretch in the group (the highest of its JOINs, "
+            "VIEWs, SENDs, DELIVERs and GAUGEs) and has q as a member, and of whose span (D9) there the first "
+            "VIEW that has p does not begin after the message, has delivered it, if q reached END, did not leave, has "
+            "agreed views at last (L1), if the last `heal` and the SEND are at least 10 s older than the END of q, and "
+            "neither name is in a fault that never ended. Times that do not compare are not judged. There is one "
+            "violation for each q and p, at the END of q, with the lowest number."
         ),
-        report="a living member never delivered what was sent in its view",
+        report="a living member never delivered what was sent in its era",
         oracle=oracles.termination,
         monitor=Termination,
         spark="unisono.pipeline.audits.membership:termination",

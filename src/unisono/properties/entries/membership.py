@@ -53,10 +53,10 @@ MEMBERSHIP = (
         name="view identity",
         statement=(
             "All VIEWs of a group under agreed views with the same `view` have the same four parts of the "
-            "identifier and the same members; and those of them that are whole have the same start (sequences and "
-            "numbers), the same `merged` and the same `primary`. The order in lists does not matter. A VIEW is "
-            "wrong if it differs from the one with the lowest (process, incarnation, position), or is whole and "
-            "differs from the lowest whole one."
+            "identifier, the same members and the same `era`; and those of them that are whole have the same start "
+            "(sequences and numbers), the same `merged` and the same `primary`. The order in lists does not matter. "
+            "A VIEW is wrong if it differs from the one with the lowest (process, incarnation, position), or is "
+            "whole and differs from the lowest whole one."
         ),
         report="one view is not the same at all who installed it",
         oracle=oracles.view_identity,
@@ -70,7 +70,8 @@ MEMBERSHIP = (
         statement=(
             "Of whole VIEWs under agreed views: (1) `transitional` is given and has only members of the view that "
             "are also members of the last VIEW before it of the same process, group and stretch whose view is its "
-            "`previous`; without such a VIEW only the process itself. (2) For two senders p and q with a VIEW of V "
+            "`previous`, or are in `reasons` with `sends now`: these were receivers; without such a VIEW only the "
+            "process itself. (2) For two senders p and q with a VIEW of V "
             "in one group as sender, each with its last whole one: q is in the set of p exactly if both have the "
             "same `previous` (a missing one is like no other), and p is in its own set. (3) The set of a receiver, "
             "in its last whole VIEW of V, is that of every sender with the same `previous`, if it has one. There is "
@@ -101,12 +102,13 @@ MEMBERSHIP = (
         id="M9",
         name="receiver chain",
         statement=(
-            "A VIEW with the role receiver under agreed views, whose VIEW before it in the stretch has that role "
-            "too and without a fresh start (D5) between them, makes a step that some sender of the group made: two "
-            "consecutive VIEWs of one stretch, both with the role sender, without a fresh start between them. Any "
-            "other VIEW with the role receiver is of a view that has a VIEW with the role sender in the group. "
+            "A VIEW without an `era` and with the role receiver under agreed views, whose VIEW before it in the "
+            "stretch has that role too and without a fresh start (D5) between them, makes a step that some sender of "
+            "the group made: two consecutive VIEWs of one stretch, both with the role sender, without a fresh start "
+            "between them. Any other such VIEW is of a view that has a VIEW with the role sender in the group. "
             "Nothing is asked where a member of the view has, in the group, a JOIN, VIEW, SEND, DELIVER or GAUGE "
-            "under a service without agreed views: such senders write no VIEWs of agreed views."
+            "under a service without agreed views: such senders write no VIEWs of agreed views. A VIEW with an `era` "
+            "follows from the order of messages."
         ),
         report="a receiver installed views that no sender did",
         oracle=oracles.receiver_chain,

@@ -64,15 +64,16 @@ ORDER = (
         id="O4",
         name="reliable causal order",
         statement=(
-            "For a process under reliable timestamp order and each maximal run of consecutive VIEWs of one stretch "
-            "that a source goes on in (each but the first has it as a member and in `transitional`, or it is the "
-            "process itself, or there is no `transitional`; and no fresh start stands before it): of the numbers "
-            "from the start in the first of them on that the source sent in one of these views (`agreed` of the "
-            "first SEND) and the process did not deliver in them, the lowest has a key above every key that the "
-            "process delivered in them. If the source does not go on in the next VIEW of the stretch, or there is "
-            "none and the process has a CUT after the last one in the stretch (the view may have ended without "
-            "another that its process saw), only numbers up to the highest that it delivered of the source are "
-            "asked for. The violation is at the first VIEW."
+            "For a process under reliable timestamp order and each maximal run of consecutive spans (D9) of one "
+            "stretch that a source goes on in (each but the first has it in its first VIEW as a member and in "
+            "`transitional`, or it is the process itself, or there is no `transitional`; and no fresh start stands "
+            "before it): of the numbers from the start of the source in the first VIEW of the run that has it on "
+            "that the source sent in one of these eras or views (`agreed` of the first SEND) and the process did not "
+            "deliver in them, the lowest has a key above every key that the process delivered in them. If the source "
+            "does not go on in the next span of the stretch, or there is none and the process has a CUT after the "
+            "last VIEW in the stretch (the era may have ended without a view that its process saw), only numbers up "
+            "to the highest that it delivered of the source are asked for. The violation is at the first VIEW of the "
+            "run."
         ),
         report="a message was left out though later ones were delivered",
         oracle=oracles.reliable_causal,
@@ -115,13 +116,12 @@ ORDER = (
         id="O7",
         name="total order without gaps",
         statement=(
-            "As O4 for each single VIEW: of the numbers from a member's start in it on that the member sent in it "
-            "(`agreed` of the first SEND) and the process did not deliver in it, the lowest has a key above every "
-            "key that the process delivered in it; with the same exemptions for a member that does not go on in "
-            "the next VIEW of the stretch, and after a CUT in the last one. O6 adds that what is below was "
-            "delivered before."
+            "As O4 for each single span: of the numbers from a member's start in it on that the member sent in its era "
+            "(`agreed` of the first SEND) and the process did not deliver in it, the lowest has a key above every key "
+            "that the process delivered in it; with the same exemptions for a member that does not go on in the next "
+            "span of the stretch, and after a CUT in the last one. O6 adds that what is below was delivered before."
         ),
-        report="within a view a message of the order was left out",
+        report="within an era a message of the order was left out",
         oracle=oracles.without_gaps,
         monitor=WithoutGaps,
         spark="unisono.pipeline.audits.gaps:without_gaps",

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from unisono.properties.generator.agreement import Change
 from unisono.properties.generator.population import TIMED, Key, Member
 
 
-def ready(member: Member, sources: list[Member]) -> list[tuple[Member, int]]:
+class Next(NamedTuple):
+    """What a member takes next: a message of a source, or a change of who sends."""
+
+    member: Member
+    source: Member | None
+    number: int
+
+
+def ready(member: Member, sources: list[Member]) -> list[tuple[Member | None, int]]:
     """Sources and numbers that the member may deliver now; `sources` are all of its group."""
     match member.service:
         case "RSO":
             return [(source, number) for source, number in member.due.items() if number <= len(source.sent)]
         case "RTO":
             following = next_in_order(member)
-            return [] if following is None or following[0] is not member else [following[1:]]
+            return [] if following is None or following.member is not member else [following[1:]]
         case "UTO":
             return [
                 (source, message.number)
@@ -34,18 +45,32 @@ def ready(member: Member, sources: list[Member]) -> list[tuple[Member, int]]:
     return [(source, number) for source in sources for number in range(lasts[source] + 1, len(source.sent) + 1)]
 
 
-def next_in_order(member: Member) -> tuple[Member, Member, int] | None:
-    """What its process delivers next in the total order that the member is in, where that is known by now."""
-    pending = [
-        (source.key(source.sent[number - 1]), other, source, number)
-        for other in _together(member)
-        for source, number in other.due.items()
-        if number < other.end_of(source)
+def pending(member: Member) -> list[tuple[Key, Next]]:
+    """The next message of each source, and the next change of who sends, that a member has before it."""
+    found = [
+        (source.key(source.sent[number - 1]), Next(member, source, number))
+        for source, number in member.due.items()
+        if number < member.end_of(source)
     ]
-    if not pending:
+    change = next_change(member)
+    return found if change is None else [*found, (change.key, Next(member, None, member.applied))]
+
+
+def next_change(member: Member) -> Change | None:
+    """The next change of who sends that a member has before it."""
+    if member.installed is None:
         return None
-    key, other, source, number = min(pending, key=lambda item: item[0])
-    return (other, source, number) if _may_pass(member, key) else None
+    changes = member.installed.changes[: member.limit]
+    return changes[member.applied] if member.applied < len(changes) else None
+
+
+def next_in_order(member: Member) -> Next | None:
+    """What its process delivers next in the total order that the member is in, where that is known by now."""
+    waiting = [item for other in _together(member) for item in pending(other)]
+    if not waiting:
+        return None
+    key, following = min(waiting, key=lambda item: item[0])
+    return following if _may_pass(member, key) else None
 
 
 def begins_above(member: Member, source: Member) -> int:
@@ -75,6 +100,9 @@ def _is_above(member: Member, key: Key) -> bool:
 def _may_pass(member: Member, key: Key) -> bool:
     """Whether no source can have anything below the key that is not delivered, now or later."""
     for other in _together(member):
+        change = next_change(other)
+        if change is not None and change.key < key:
+            return False
         for source, number in other.due.items():
             if number < other.end_of(source):
                 if source.key(source.sent[number - 1]) < key:
@@ -82,7 +110,7 @@ def _may_pass(member: Member, key: Key) -> bool:
             elif (
                 other.cut is None
                 and source.active
-                and source.agreed is other.installed
+                and other.installed in (source.agreed, source.turning)
                 and source.life.clock < key[0]
                 and (source.life is not member.life or member.life.clock_held)
             ):

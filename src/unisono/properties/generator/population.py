@@ -55,9 +55,10 @@ class Member:
     `due` maps the sources of its view to the number that comes next, `lowest` every source to the lowest number that
     it has not passed yet under a reliable service, `loose` to what it got in an unreliable stretch. `counted` are the
     receivers that it waits for before it releases anything beyond `released`. A sender is in a view that all senders
-    agree on, `agreed`, whatever its service; `installed` is the one that it has under reliable timestamp order, `cut`
-    how much of it is still delivered when its end is known, `newest` when its
-    newest one began, and `strange` says whether it ever had another service.
+    agree on, `agreed`, whatever its service; `installed` is the one that it has under reliable timestamp order,
+    `applied` how many changes of who sends it has come over in it, `cut` and `limit` how much of it is still delivered
+    when its end is known, and `newest` when its newest one began. It is `turning` where it is said to become a sender
+    or a receiver and has not come to that place. `strange` says whether it ever had another service.
     """
 
     def __init__(self, life: Life, group: str, role: str, service: str, wants: str) -> None:
@@ -70,6 +71,9 @@ class Member:
         self.agreed: AgreedView | None = None
         self.installed: AgreedView | None = None
         self.cut: dict[Member, int] | None = None
+        self.applied = 0
+        self.limit: int | None = None
+        self.turning: AgreedView | None = None
         self.newest = 0
         self.state: int | None = None
         """A hash of what it delivered in its view, where it has that from the start."""
@@ -122,8 +126,8 @@ class Member:
         """Another service, and no agreed view under it yet."""
         self.service = service
         self.strange = self.strange or service != "RTO"
-        self.installed = self.cut = None
-        self.newest = 0
+        self.installed = self.cut = self.limit = self.turning = None
+        self.newest = self.applied = 0
 
     def drop_sources(self) -> None:
         """No source is in the view any more."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unisono.properties.generator.agreement import AgreedView, Passage
+from unisono.properties.generator.changes import Changing, first_above
 from unisono.properties.generator.order import begins_above
-from unisono.properties.generator.run import Run
 from unisono.trace import schema
 from unisono.trace.schema import MembershipRow, Reason, RepairRow, ViewRow, body_hash
 
@@ -16,17 +16,15 @@ if TYPE_CHECKING:
     from unisono.properties.generator.population import Life, Member
 
 
-class Regrouping(Run):
+class Regrouping(Changing):
     """The views of each group's senders, and who installs them."""
 
     def __init__(self, random: Random, names: tuple[str, ...], groups: tuple[str, ...]) -> None:
         super().__init__(random, names, groups)
         self.with_primary = random.random() < 0.4
         self.primary_names: dict[str, set[str]] = {}
+        self.turns_often = random.random() < 0.25
         self.settled = False
-
-    def tick(self) -> None:
-        self.truth += self.random.randint(1, 1000)
 
     def join(self, member: Member) -> None:
         super().join(member)
@@ -66,9 +64,10 @@ class Regrouping(Run):
         previous: str | None,
         along: list[Member],
         middle: dict[Member, int] | None = None,
+        changes: int = 0,
         *reasons: Reason,
     ) -> None:
-        """A member installs an agreed view, from its beginning or in the middle of it."""
+        """A member installs an agreed view, from its beginning or in the middle of it, after some changes."""
         starts = view.starts if middle is None else middle
         for source in [source for source in member.due if source not in starts]:
             del member.due[source]
@@ -78,11 +77,12 @@ class Regrouping(Run):
                 member.due[source] = number
             else:
                 self.grant(member, source, number)
-        member.view, member.installed, member.cut, member.index = view.word, view, None, 0
-        member.newest = view.start_time
+        member.view, member.installed, member.index = view.word_at(changes), view, 0
+        member.cut = member.limit = member.turning = None
+        member.newest, member.applied = view.start_time_at(changes), changes
         member.state = None if middle is not None else body_hash(view.word.encode())
         member.enter_order()
-        if member.role == "sender" and not view.seen:
+        if member.role == "sender" and not view.seen and not changes:
             if middle is None:
                 self.choose_primary(view)
             view.seen = True
@@ -90,57 +90,56 @@ class Regrouping(Run):
             ViewRow,
             "VIEW",
             member,
-            start_time=view.start_time,
-            leader=view.leader.life.name,
-            leader_incarnation=view.leader.life.incarnation,
-            leader_sequence=view.sequence,
+            **view.identifier_at(changes),
             previous=previous,
             role=member.role,
             start=view.points if middle is None else [source.start_at(number) for source, number in middle.items()],
             transitional=[schema.Member(one.life.name, one.life.incarnation) for one in along],
             merged=view.merged,
             whole=middle is None,
-            primary=view.primary,
+            primary=None if changes else view.primary,
             reasons=list(reasons),
+            era=view.word if changes else None,
         )
 
     def enter_middle(self, member: Member, view: AgreedView) -> None:
         """A member comes into a view that is there already, at points that it has not passed."""
         self.hear()
-        middle: dict[Member, int] = {}
-        for source, start in view.starts.items():
-            lowest = max(start, begins_above(member, source))
-            highest = max(lowest, view.end_of(source))
-            middle[source] = self.random.randint(lowest, self.random.choice((lowest, highest)))
+        changes = self.place_in(member, view)
+        middle = self.points_in(member, view, changes)
         along: list[Member] = []
         if member.role == "sender":
             middle[member] = max(member.lowest.get(member, 1), len(member.sent) + 1)
             along = [member]
-        whole = not along and all(begins_above(member, source) <= start for source, start in view.starts.items())
+        whole = not along and not changes
+        whole = whole and all(begins_above(member, source) <= start for source, start in view.starts.items())
         if whole and middle != view.starts:
             whole = self.random.random() < 0.3
         member.drop_sources()
-        self.enter(member, view, None, along, None if whole else middle)
+        self.enter(member, view, None, along, None if whole else middle, changes)
 
     def reform(self, participants: list[Member]) -> None:
         """These senders install one view together, when all that they agree on of their last ones is delivered."""
         self.hear()
+        participants = self.catch_up_with_each_other(participants)
+        if not participants:
+            return
         old = {member.agreed: [one for one in participants if one.agreed is member.agreed] for member in participants}
         ways: dict[AgreedView, dict[Member, int]] = {}
         farewell = False
         for view, along in old.items():
             assert view is not None, "a sender is always in some view"
-            gone = [member for member in view.members if member not in along]
+            gone = [member for member in view.senders_at(_seen(view, along)) if member not in along]
             farewell = len(old) == 1 and bool(gone) and all(member.left and member.agreed is view for member in gone)
             ways[view] = self.choose_cut(view, along, farewell)
             for member in along:
                 self.accuse(member, gone)
                 self.answer(member, view, ways[view])
                 if member.service == "RTO":
-                    self.deliver_until(member, ways[view])
+                    self.deliver_until(member, ways[view], member.applied)
         view = self.create(sorted(participants, key=lambda member: (member.life.name, member.life.incarnation)))
         view.merged = [] if farewell else sorted(one.word for one in ways)
-        passages = {before: Passage(view, old[before], cut) for before, cut in ways.items()}
+        passages = {before: Passage(view, old[before], cut, _seen(before, old[before])) for before, cut in ways.items()}
         for before, passage in passages.items():
             before.passages.append(passage)
             before.ends.update({member: len(member.sent) + 1 for member in passage.along})
@@ -148,24 +147,42 @@ class Regrouping(Run):
             left = member.agreed
             assert left is not None, "a sender is always in some view"
             member.agreed = view
-            if len(participants) > 1 and not self.settled and self.random.random() < 0.02:
+            complete = all(number == left.end_of(source) for source, number in ways[left].items())
+            if complete and len(participants) > 1 and not self.settled and self.random.random() < 0.02:
                 self.kill(member.life)
             elif member.service == "RTO":
                 passages[left].seen = True
-                self.enter(member, view, left.word, passages[left].along, None, *_reasons(left, view))
+                reasons = _reasons(left.senders_at(member.applied), view)
+                self.enter(member, view, member.view, passages[left].along, None, 0, *reasons)
+            else:
+                member.turning = None
         for before in ways:
             for member in before.present():
                 if member.service == "RTO" and self.random.random() < 0.3:
                     self.note(MembershipRow, "EXCLUDED", member)
 
+    def catch_up_with_each_other(self, participants: list[Member]) -> list[Member]:
+        """Of those who go on together all come over the changes that one of them has; who is a sender then goes on."""
+        for view in {member.agreed: None for member in participants}:
+            assert view is not None, "a sender is always in some view"
+            along = [member for member in participants if member.agreed is view]
+            for member in along:
+                if member.service == "RTO":
+                    self.go_on_to(member, _seen(view, along))
+        return [member for member in participants if member.role == "sender"]
+
     def choose_cut(self, view: AgreedView, along: list[Member], farewell: bool) -> dict[Member, int]:
         """Where the deliveries of a view end: with all of those who come along, and somewhere of the others."""
         cut: dict[Member, int] = {}
-        for source in view.members:
+        changes = _seen(view, along)
+        inside = view.senders_at(changes)
+        for source in view.everybody():
             cut[source] = view.end_of(source)
-            if source not in along and not farewell and self.random.random() < 0.5:
+            if source in inside and source not in along and not farewell and self.random.random() < 0.5:
                 reached = [member.due[source] for member in along if member.service == "RTO"]
-                lowest = max([view.starts[source], *reached])
+                if changes:
+                    reached.append(first_above(source, view.changes[changes - 1].key))
+                lowest = max([view.seat_at(source, changes), *reached])
                 cut[source] = self.random.randint(min(lowest, cut[source]), cut[source])
         return cut
 
@@ -184,7 +201,9 @@ class Regrouping(Run):
         for again in (True, False) if self.random.random() < 0.2 else (False,):
             self.tick()
             proposal = f"{self.random.getrandbits(32):08x}"
-            for source, point in zip(view.members, view.points, strict=True):
+            changes = member.applied
+            for source in view.senders_at(changes):
+                point = source.start_at(view.seat_at(source, changes))
                 beyond = cut[source] <= len(source.sent)
                 most = source.sent[cut[source] - 1].sequence - 1 if beyond else source.sequence
                 last = self.random.randint(point.sequence - 1, max(most, point.sequence - 1))
@@ -193,12 +212,11 @@ class Regrouping(Run):
                 whose = {"source": source.life.name, "source_incarnation": source.life.incarnation}
                 self.note(RepairRow, "CUT", member, first=point.sequence, last=last, peer=proposal, **whose)
 
-    def deliver_until(self, member: Member, cut: dict[Member, int]) -> None:
-        """A member delivers what is left of its view."""
-        member.cut = cut
-        for source in list(member.due):
-            self.deliver_up_to(member, source)
-            self.tick()
+    def deliver_until(self, member: Member, cut: dict[Member, int], changes: int) -> None:
+        """A member delivers what is left of its era."""
+        member.cut, member.limit = cut, changes
+        self.deliver_all(member)
+        self.tick()
 
     def regroup(self) -> None:
         """Some senders of one group agree on a view: to merge, to go on without somebody, or just so."""
@@ -228,8 +246,11 @@ class Regrouping(Run):
 
     def may_follow(self, member: Member) -> list[AgreedView]:
         """The views that a receiver may come into."""
-        views = [view for view in self.agreed_views(member.group) if view.start_time >= member.newest]
-        return [view for view in views if view.seen or not view.is_judged()]
+        views = [view for view in self.agreed_views(member.group) if self.is_new_enough(member, view)]
+        return [view for view in views if (view.seen or not view.is_judged()) and member not in view.senders()]
+
+    def is_new_enough(self, member: Member, view: AgreedView) -> bool:
+        return view.start_time_at(len(view.changes)) >= member.newest
 
     def make_progress(self) -> None:
         """Somebody installs a view: one of its own, or an agreed one."""
@@ -260,15 +281,18 @@ class Regrouping(Run):
         passages = [
             passage
             for passage in member.installed.passages
-            if all(member.due[source] <= cut for source, cut in passage.cut.items())
+            if member.applied <= passage.changes
+            and all(number <= passage.cut[source] for source, number in member.due.items())
             and (passage.seen or not passage.view.is_judged())
         ]
         passage = self.one(passages)
         if passage is not None:
             before = member.installed
-            self.hear()
-            self.deliver_until(member, passage.cut)
-            self.enter(member, passage.view, before.word, passage.along, None, *_reasons(before, passage.view))
+            self.go_on_to(member, passage.changes)
+            if member.role == "receiver":
+                self.deliver_until(member, passage.cut, passage.changes)
+                reasons = _reasons(before.senders_at(member.applied), passage.view)
+                self.enter(member, passage.view, member.view, passage.along, None, 0, *reasons)
         elif member.installed.passages:
             self.lose_track(member)
         return passage is not None
@@ -276,7 +300,7 @@ class Regrouping(Run):
     def lose_track(self, member: Member) -> None:
         """A process can follow the others no more, and begins anew."""
         self.note(MembershipRow, "SELF_FAIL", member, reason="cannot follow")
-        member.view, member.installed = None, None
+        member.view = member.installed = member.turning = member.cut = member.limit = None
         member.drop_sources()
         if member.role == "sender":
             self.found_alone(member)
@@ -291,7 +315,7 @@ class Regrouping(Run):
     def catch_up(self, member: Member, view: AgreedView | None) -> None:
         """A receiver gets into this view, or any that its senders are in now; where there is none, it leaves."""
         while member.installed is None or not member.installed.is_current() or view not in (None, member.installed):
-            if view is not None and view.start_time < member.newest:
+            if view is not None and not self.is_new_enough(member, view):
                 self.leave_group(member)
                 return
             if member.installed is None and view is not None:
@@ -313,10 +337,16 @@ class Regrouping(Run):
             source.counted.discard(member)
 
 
-def _reasons(before: AgreedView, view: AgreedView) -> list[Reason]:
-    """Who is new in a view, and who is not in it any more."""
-    new = [member for member in view.members if member not in before.members]
-    gone = [member for member in before.members if member not in view.members]
+def _seen(view: AgreedView, along: list[Member]) -> int:
+    """How many changes any of those who go on together has come over."""
+    added = {change.member: count for count, change in enumerate(view.changes, 1) if change.adds}
+    return max((member.applied if member.service == "RTO" else added.get(member, 0) for member in along), default=0)
+
+
+def _reasons(before: list[Member], view: AgreedView) -> list[Reason]:
+    """Who is new in a view, and who of those before is not in it any more."""
+    new = [member for member in view.members if member not in before]
+    gone = [member for member in before if member not in view.members]
     reasons = [Reason(member.life.name, member.life.incarnation, "merged") for member in new]
     reasons.extend(
         Reason(

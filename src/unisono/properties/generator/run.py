@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from unisono.properties.generator.order import begins_above, next_in_order
+from unisono.properties.generator.order import Next, begins_above, next_in_order
 from unisono.properties.generator.population import TIMED, Life, Member, Message
 from unisono.trace.schema import (
     AnyRow,
@@ -43,7 +43,11 @@ class Run:
         self.everybody: list[Member] = []
         self.faults: list[list[str]] = []
         self.load = False
+        self.said = 0
         self.only_service = "RTO" if random.random() < 0.45 else None
+
+    def tick(self) -> None:
+        self.truth += self.random.randint(1, 1000)
 
     def write(self, family: Any, kind: str, life: Life, group: str = "", **columns: Any) -> None:
         """Append one row of a life, now."""
@@ -68,7 +72,7 @@ class Run:
         """Everybody that lives hears how far the others' clocks are."""
         lives = [life for life in self.lives.values() if life.alive]
         sent = [message.timestamp for member in self.everybody for message in member.sent[-1:]]
-        latest = max([*(life.clock for life in lives), *sent], default=0)
+        latest = max([*(life.clock for life in lives), *sent, self.said])
         for life in lives:
             life.clock = max(life.clock, latest)
 
@@ -220,19 +224,23 @@ class Run:
             told = {"sequence": body_hash(repr(point).encode()), "number": member.state, "reason": member.view}
             self.note(MembershipRow, "STATE", member, **told)
 
+    def take(self, following: Next) -> None:
+        """What comes next in the total order."""
+        raise NotImplementedError
+
     def deliver_next(self, member: Member, source: Member) -> None:
         self.deliver(member, source, source.sent[member.due[source] - 1])
 
     def deliver_up_to(self, member: Member, source: Member) -> None:
         """The member gets all that a source of its view sent, in order with what else must come before."""
         self.hear()
-        while member.due[source] < member.end_of(source):
+        while source in member.due and member.due[source] < member.end_of(source):
             if member.service != "RTO":
                 self.advance(1 + self.pace // 20)
             if member.service == "RTO":
                 following = next_in_order(member)
                 assert following is not None, "nothing is below what everybody heard of"
-                self.deliver_next(*following[:2])
+                self.take(following)
             else:
                 self.deliver_next(member, source)
 

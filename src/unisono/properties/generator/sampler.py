@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from unisono.properties.generator.changes import Changing
 from unisono.properties.generator.order import ready
 from unisono.properties.generator.population import Member
 from unisono.properties.generator.regroup import Regrouping
@@ -29,16 +30,17 @@ class Sampler(Settling):
     """The steps that a run may take next."""
 
     def send(self) -> None:
-        member = self.one([member for member in self.members() if member.role == "sender"])
+        member = self.one(self.speakers())
         if member is not None:
             self.send_from(member)
 
     def lose_one(self) -> None:
         """A sender drops out of its view right after it sent something, and the others go on without it."""
         views = [view for group in self.groups for view in self.agreed_views(group)]
-        view = self.one([view for view in views if len(view.present()) > 1])
+        speakers = self.speakers()
+        view = self.one([view for view in views if len([one for one in view.present() if one in speakers]) > 1])
         if view is not None:
-            lost = self.random.choice(view.present())
+            lost = self.random.choice([one for one in view.present() if one in speakers])
             for _ in range(self.random.randint(1, 3)):
                 self.tick()
                 self.send_from(lost)
@@ -54,12 +56,15 @@ class Sampler(Settling):
             (member, source, number)
             for member in self.members()
             for source, number in ready(member, self.sources(member))
-            if member.ordered or number + 4 > len(source.sent)
+            if member.ordered or source is None or number + 4 > len(source.sent)
         ]
         choice = self.one(choices)
         if choice is not None:
             member, source, number = choice
-            self.deliver(member, source, source.sent[number - 1])
+            if source is None:
+                self.apply_change(member)
+            else:
+                self.deliver(member, source, source.sent[number - 1])
 
     def meet(self) -> None:
         """A member with a view of its own takes a source into it."""
@@ -106,7 +111,7 @@ class Sampler(Settling):
         """A member takes another service while it stays; some row tells, be it a gauge."""
         member = self.one(self.members())
         service = self.choose_service()
-        if member is None or member.service == service:
+        if member is None or member.service == service or member.turning is not None:
             return
         if service == "RTO" and member.role == "receiver" and not self.may_follow(member):
             return
@@ -227,6 +232,7 @@ class Sampler(Settling):
         (deliver_some, 16),
         (meet, 6),
         (part, 2),
+        (Changing.change_role, 1.5),
         (Regrouping.regroup, 2.5),
         (lose_one, 1.2),
         (Regrouping.follow_some, 3),
@@ -248,6 +254,8 @@ class Sampler(Settling):
 
     def step(self) -> None:
         self.advance(self.pace)
+        if self.turns_often and self.random.random() < 0.25:
+            self.change_role()
         self.random.choices([step for step, _ in self.STEPS], [weight for _, weight in self.STEPS])[0](self)
 
     def end(self) -> None:

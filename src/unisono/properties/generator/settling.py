@@ -14,14 +14,17 @@ class Settling(Regrouping):
 
     def send_from(self, member: Member) -> None:
         """A message leaves after protocol messages, in one to three fragments."""
-        life = member.life
-        life.clock = max(life.clock + 1, (self.truth + life.offset) // 1000 + SECOND)
+        timestamp = self.next_time(member)
         member.sequence += self.random.randrange(3) + self.random.randint(1, 3)
         size, body = self.random.randrange(2000), self.random.getrandbits(63)
-        message = Message(len(member.sent) + 1, member.sequence, life.clock, size, body)
+        message = Message(len(member.sent) + 1, member.sequence, timestamp, size, body)
         member.sent.append(message)
         agreed = None if member.agreed is None else member.agreed.word
         self.note(SendRow, "SEND", member, agreed=agreed, **message._asdict())
+
+    def speakers(self) -> list[Member]:
+        """Who may send now."""
+        return [member for member in self.members() if member.role == "sender" and member.turning is None]
 
     def release(self, source: Member) -> None:
         """A source forgets what all that count have."""
@@ -45,7 +48,7 @@ class Settling(Regrouping):
             self.settle_views(group, cut_off, healed)
         for _ in range(self.random.randrange(6)):
             self.tick()
-            sender = self.one([member for member in self.members() if member.role == "sender"])
+            sender = self.one(self.speakers())
             if sender is not None:
                 self.send_from(sender)
         for member in [member for member in self.members() if member.ordered]:
@@ -66,12 +69,21 @@ class Settling(Regrouping):
         elif self.truth - self.quiet_since < 4 * SECOND and self.random.random() < 0.8:
             self.truth += 2 * SECOND + self.random.randrange(SECOND)
 
+    def settle_roles(self, group: str) -> None:
+        """Who is to become a sender or a receiver does so, and all others in its view see that."""
+        for member in [member for member in self.members() if member.group == group and member.turning is not None]:
+            self.turn_over(member)
+        for view in self.agreed_views(group):
+            for member in [member for member in self.members() if member.installed is view]:
+                self.go_on_to(member, len(view.changes))
+
     def settle_views(self, group: str, cut_off: set[str], healed: bool) -> None:
         """Senders that can reach each other get into one view, all others into views without those who went on."""
+        self.settle_roles(group)
         senders = [member for view in self.agreed_views(group) for member in view.present()]
         reachable = [member for member in senders if member.life.name not in cut_off]
         last = reachable[0].agreed if healed and reachable else None
-        if last is not None and (set(last.members) != set(reachable) or not last.is_current()):
+        if last is not None and (set(last.senders()) != set(reachable) or not last.is_current()):
             self.reform(reachable)
             last = reachable[0].agreed
         while True:
@@ -81,3 +93,5 @@ class Settling(Regrouping):
             self.reform(stale[0].present())
         for member in [member for member in self.receivers() if member.group == group]:
             self.catch_up(member, last if member.life.name not in cut_off else None)
+            if member.active and member.installed is not None:
+                self.deliver_all(member)

@@ -6,7 +6,7 @@ from msgspec import field
 
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source
 from unisono.properties.promises import PROTOCOL, exempt_services
-from unisono.trace.schema import MembershipRow, ViewRow
+from unisono.trace.schema import DeliverRow, MembershipRow, ViewRow
 
 NOT_AGREED = exempt_services(PROTOCOL, "M5")
 """The services without agreed views."""
@@ -49,7 +49,25 @@ def going_on(row: ViewRow) -> set[Source] | None:
     return going
 
 
-class Restarts(Monitor):
+class Eras(Monitor):
+    """Which era a process is in: that of the agreed view that its view followed by the order, or of its own."""
+
+    following: dict[Member, ViewRow] = field(default_factory=dict)
+
+    def follow(self, row: ViewRow) -> None:
+        member = (row.group, row.process, row.incarnation)
+        if row.era is not None:
+            self.following[member] = row
+        else:
+            self.following.pop(member, None)
+
+    def era(self, row: DeliverRow) -> str | None:
+        """The era that a message is delivered in."""
+        view = self.following.get((row.group, row.process, row.incarnation)) if self.following else None
+        return row.view if view is None or view.view != row.view else view.era
+
+
+class Restarts(Eras):
     """Counts how often each member began anew."""
 
     restarts: dict[Member, int] = field(default_factory=dict)
@@ -60,6 +78,11 @@ class Restarts(Monitor):
     def on_fresh(self, row: MembershipRow) -> None:
         member = (row.group, row.process, row.incarnation)
         self.restarts[member] = self.restarts.get(member, 0) + 1
+
+
+def era_of(row: ViewRow) -> str | None:
+    """The era that a view belongs to."""
+    return row.view if row.era is None else row.era
 
 
 def new_senders(row: ViewRow) -> list[Source]:

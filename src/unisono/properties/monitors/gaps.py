@@ -1,6 +1,6 @@
-"""Monitors of what is left out of a total order: within a view (O7), and within a spell of a source (O4).
+"""Monitors of what is left out of a total order: within an era (O7), and within a spell of a source (O4).
 
-Of every view they keep, until the end, where its sources began, what was delivered and the highest key. Then the next
+Of every era they keep, until the end, where its sources began, what was delivered and the highest key. Then the next
 message of each source, undelivered, must be above that key.
 """
 
@@ -12,7 +12,7 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors import intervals
-from unisono.properties.monitors.agreed import FRESH, going_on
+from unisono.properties.monitors.agreed import FRESH, era_of, going_on
 from unisono.properties.monitors.monitor import Handler, Key, Member, Monitor, Source
 from unisono.properties.promises import PROTOCOL, exempt_services
 from unisono.properties.violation import message_name
@@ -24,9 +24,9 @@ assert _EXEMPT == _O4_EXEMPT, "both are promised by the same services"
 
 
 class Span(Struct):
-    """One view of a member, or several: for each source its start and what was delivered of it, as runs.
+    """The views of one era at a member, or of several: for each source its start and what was delivered of it, as runs.
 
-    `going` are the sources that go on from the view before, None where all do; `words` names the views.
+    `going` are the sources that go on from the view before, None where all do; `words` names views and eras.
     """
 
     member: Member
@@ -34,6 +34,7 @@ class Span(Struct):
     stretch: int
     starts: dict[Source, int]
     words: list[str | None]
+    era: str | None = None
     going: set[Source] | None = None
     delivered: dict[Source, list[int]] = field(default_factory=dict)
     highest: Key | None = None
@@ -55,8 +56,8 @@ class Span(Struct):
     def grow(self, row: ViewRow) -> None:
         """Somebody became a sender or a receiver: what was sent goes on being delivered."""
         self.words.append(row.view)
-        for start in row.start:
-            self.starts.setdefault((start.source, start.incarnation), start.number)
+        for source, number in _starts(row).items():
+            self.starts.setdefault(source, number)
 
     def goes_on(self, source: Source) -> bool:
         """Whether what is heard of a source goes on in this view."""
@@ -134,16 +135,15 @@ class Gaps(Monitor):
         member = (row.group, row.process, row.incarnation)
         self.outside.discard(member)
         before = self.current.get(member)
-        anew = before is None or row.era not in before.words or before.stretch != row.stretch
-        if before is not None and not anew and member not in self.restarted:
-            before.grow(row)
-            return
         after = None
         if row.service not in _EXEMPT:
-            starts = {(start.source, start.incarnation): start.number for start in row.start}
+            follows = before is not None and row.era is not None and before.era == row.era
+            if before is not None and follows and before.stretch == row.stretch and member not in self.restarted:
+                before.grow(row)
+                return
             going = set() if member in self.restarted else going_on(row)
             words = [row.view] if row.era is None else [row.era, row.view]
-            after = Span(member, row.position, row.stretch, starts, words, going)
+            after = Span(member, row.position, row.stretch, _starts(row), words, era_of(row), going)
         self.restarted.discard(member)
         if before is not None:
             self.close(before, after if after is not None and after.stretch == before.stretch else None)
@@ -184,6 +184,10 @@ class Gaps(Monitor):
                 self.report(group, process, incarnation, span.position, message, text)
 
 
+def _starts(row: ViewRow) -> dict[Source, int]:
+    return {(start.source, start.incarnation): start.number for start in row.start}
+
+
 def _next(numbers: list[int], runs: list[int], start: int) -> int | None:
     """The lowest of the numbers from `start` on that is not in the runs."""
     index = bisect_left(numbers, intervals.first_absent(runs, start))
@@ -193,7 +197,7 @@ def _next(numbers: list[int], runs: list[int], start: int) -> int | None:
 
 
 class WithoutGaps(Gaps):
-    """O7. Keeps each view until the end."""
+    """O7. Keeps each era until the end."""
 
     property_id: ClassVar[str] = "O7"
 
@@ -206,7 +210,7 @@ class WithoutGaps(Gaps):
 
 
 class ReliableCausal(Gaps):
-    """O4. Keeps each spell until the end; a view is added to its spells when it is over."""
+    """O4. Keeps each spell until the end; an era is added to its spells when it is over."""
 
     property_id: ClassVar[str] = "O4"
 

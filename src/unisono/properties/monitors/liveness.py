@@ -8,8 +8,9 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors import intervals
-from unisono.properties.monitors.agreed import FRESH, going_on
+from unisono.properties.monitors.agreed import FRESH, NOT_AGREED, going_on
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stream
+from unisono.properties.monitors.roles import Told, only_receives
 from unisono.properties.promises import PROTOCOL, SETTLING_NANOSECONDS, exempt_services
 from unisono.properties.violation import message_name, moment, process_name
 from unisono.trace.schema import DeliverRow, FaultRow, GaugeRow, MembershipRow, SendRow, ViewRow
@@ -45,7 +46,7 @@ class Taking(Struct):
     """How one process takes part in one group; `spells` has the start number of each source of its view.
 
     `entered` is when the first view of its stretch was installed; `lasting` says whether spells may go on in the next
-    view.
+    view; `told` is what it was at which time, since it joined.
     """
 
     service: str | None = None
@@ -56,6 +57,7 @@ class Taking(Struct):
     lasting: bool = False
     wants: str | None = None
     left: bool = False
+    told: list[Told] = field(default_factory=list)
     spells: dict[Source, int] = field(default_factory=dict)
 
 
@@ -70,7 +72,6 @@ class MulticastLiveness(Monitor):
     ends: dict[Source, End] = field(default_factory=dict)
     away: dict[str, int] = field(default_factory=dict)
     healed: bool = False
-    receiving: set[Member] = field(default_factory=set)
 
     def handlers(self) -> dict[str, Handler]:
         return {
@@ -122,6 +123,8 @@ class MulticastLiveness(Monitor):
             member.entered = moment(row)
         member.stretch = row.stretch
         member.lasting = row.service not in _O2_EXEMPT
+        if row.service not in NOT_AGREED:
+            member.told.append((moment(row), row.role))
         member.spells = {}
         for start in row.start:
             source = (start.source, start.incarnation)
@@ -137,7 +140,7 @@ class MulticastLiveness(Monitor):
         member.joined = moment(row)
         member.wants = row.reason
         member.left = False
-        member.spells = {}
+        member.spells, member.told = {}, []
 
     def on_fresh(self, row: MembershipRow) -> None:
         self._serve(row.group, row.process, row.incarnation, None).lasting = False
@@ -146,11 +149,8 @@ class MulticastLiveness(Monitor):
         self._serve(row.group, row.process, row.incarnation, None).left = True
 
     def on_role(self, row: MembershipRow) -> None:
-        member = (row.group, row.process, row.incarnation)
-        if row.role == "receiver":
-            self.receiving.add(member)
-        else:
-            self.receiving.discard(member)
+        member = self._serve(row.group, row.process, row.incarnation, None)
+        member.told.append((moment(row), row.role))
 
     def on_end(self, row: MembershipRow) -> None:
         clock = row.host if row.truth is None else None
@@ -187,8 +187,6 @@ class MulticastLiveness(Monitor):
                 self._check_delivered(key, member, end, source)
             if self.healed and self._reachable(name) and member.joined is not None:
                 for source in living:
-                    if (group, *source) in self.receiving:
-                        continue
                     if source not in member.spells and self._must_know(member, end, (group, *source)):
                         text = f"{process_name(*source)} lives and sends, but is not in the last view."
                         self.report(group, name, incarnation, end.position, None, text)
@@ -224,7 +222,8 @@ class MulticastLiveness(Monitor):
         sent, other = self.sent.get(source), self.members.get(source)
         if sent is None or other is None or other.left or other.joined is None or member.joined is None:
             return False
-        if self.ends[source[1], source[2]].clock != end.clock:
+        due = end.time - SETTLING_NANOSECONDS
+        if only_receives(other.told, due) or self.ends[source[1], source[2]].clock != end.clock:
             return False
         entered = member.joined if member.entered is None else member.entered
-        return max(member.joined, entered, other.joined, sent.first_time) <= end.time - SETTLING_NANOSECONDS
+        return max(member.joined, entered, other.joined, sent.first_time) <= due

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from unisono.properties.monitors.agreed import NOT_AGREED, members_of
+from unisono.properties.monitors.agreed import NOT_AGREED, era_of, members_of
 from unisono.properties.monitors.monitor import Handler, Member, Source
+from unisono.properties.monitors.roles import Told, only_receives, role_at
 from unisono.properties.monitors.settled import End, Settled, Time, lives_by_group, time_of
 from unisono.properties.promises import SETTLING_NANOSECONDS
 from unisono.properties.violation import moment, process_name
@@ -15,7 +16,10 @@ from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, Se
 
 
 class Seat(Struct):
-    """One process in one group: since when, as what, and its last agreed view there."""
+    """One process in one group: since when, as what, and its last agreed view there.
+
+    `told` is what it was at which time, since it joined.
+    """
 
     service: str | None = None
     joined: int | None = None
@@ -24,7 +28,10 @@ class Seat(Struct):
     stretch: int | None = None
     entered: int | None = None
     view: str | None = None
+    era: str | None = None
+    since: int = 0
     members: list[Source] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
     sent: int | None = None
 
 
@@ -59,24 +66,23 @@ class MembershipPrecision(Settled):
     def on_join(self, row: MembershipRow) -> None:
         seat = self._seat(row)
         seat.joined, seat.role, seat.left = moment(row), row.role, None
-        seat.stretch = seat.entered = seat.view = seat.sent = None
-        seat.members = []
+        seat.stretch = seat.entered = seat.view = seat.era = seat.sent = None
+        seat.members, seat.told = [], []
 
     def on_leave(self, row: MembershipRow) -> None:
         self._seat(row).left = time_of(row)
 
     def on_role(self, row: MembershipRow) -> None:
-        seat = self._seat(row)
-        seat.role = row.role
-        if row.role == "receiver":
-            seat.sent = None
+        self._seat(row).told.append((moment(row), row.role))
 
     def on_view(self, row: ViewRow) -> None:
         seat = self._seat(row)
         if row.service not in NOT_AGREED:
             if seat.stretch != row.stretch:
                 seat.stretch, seat.entered = row.stretch, moment(row)
-            seat.view, seat.members = row.view, members_of(row)
+            seat.view, seat.era, seat.members = row.view, era_of(row), members_of(row)
+            seat.since = moment(row)
+            seat.told.append((moment(row), row.role))
 
     def on_send(self, row: SendRow) -> None:
         seat = self._seat(row)
@@ -108,13 +114,19 @@ class MembershipPrecision(Settled):
         wrong = [one for one in members if self._is_forbidden(group, one, end)]
         other = self.ends[first]
         near = other.clock == end.clock and abs(other.time - end.time) <= SETTLING_NANOSECONDS // 2
-        differs = near and self.seats[group, *first].view != seat.view
+        differs = near and self._differ(self.seats[group, *first], seat, end.due)
         if missing or wrong or differs:
             words = [f"without {process_name(*one)}" for one in sorted(missing)]
             words += [f"with {process_name(*one)}" for one in sorted(wrong)]
             words += [f"not that of {process_name(*first)}"] if differs else []
             text = f"The last view of {life[0]} is {seat.view}: {', '.join(words)}."
             self.report(group, *life, end.position, None, text)
+
+    def _differ(self, one: Seat, other: Seat, due: int) -> bool:
+        """Whether two last views are not of one era, or are old and not the same."""
+        if one.era != other.era:
+            return True
+        return one.view != other.view and max(one.since, other.since) <= due
 
     def _is_judged(self, seat: Seat, life: Source) -> bool:
         end = self.ends.get(life)
@@ -131,10 +143,12 @@ class MembershipPrecision(Settled):
             return False
         if seat.joined is None or seat.left is not None or seat.joined > end.due or self.is_away(life[0]):
             return False
+        if only_receives(seat.told, end.due):
+            return False
         if seat.sent is not None and seat.sent <= end.due:
             return True
         settled = seat.entered is not None and seat.entered <= end.due
-        return settled and seat.role == "sender" and seat.service not in NOT_AGREED
+        return settled and role_at(seat.told, end.due, seat.role) == "sender" and seat.service not in NOT_AGREED
 
     def _is_forbidden(self, group: str, life: Source, end: End) -> bool:
         """Whether a process was gone for so long that nobody may have it in the last view."""

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from unisono.properties.monitors.agreed import NOT_AGREED, ViewKey
-from unisono.properties.monitors.monitor import Handler, Member, Monitor
+from unisono.properties.monitors.agreed import NOT_AGREED, Eras
+from unisono.properties.monitors.monitor import Handler, Member
 from unisono.properties.violation import message_name
-from unisono.trace.schema import DeliverRow, SendRow, ViewRow
+from unisono.trace.schema import DeliverRow, SendRow
 
 
 class Early(Struct, frozen=True):
@@ -19,19 +19,7 @@ class Early(Struct, frozen=True):
     incarnation: int
     position: int
     view: str | None
-
-
-class Eras(Monitor):
-    """Which view was agreed last where another one stands."""
-
-    eras: dict[ViewKey, str] = field(default_factory=dict)
-
-    def on_view(self, row: ViewRow) -> None:
-        if row.era is not None:
-            self.eras[row.group, row.view] = row.era
-
-    def era(self, group: str, view: str | None) -> str | None:
-        return self.eras.get((group, view), view) if self.eras else view
+    era: str | None
 
 
 class SendingView(Eras):
@@ -43,7 +31,7 @@ class SendingView(Eras):
     early: dict[Member, dict[int, list[Early]]] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
-        return {"SEND": self.on_send, "DELIVER": self.on_deliver, "VIEW": self.on_view}
+        return {"SEND": self.on_send, "DELIVER": self.on_deliver, "VIEW": self.follow}
 
     def on_send(self, row: SendRow) -> None:
         source = (row.group, row.process, row.incarnation)
@@ -59,43 +47,44 @@ class SendingView(Eras):
             return
         source = (row.group, row.source, row.source_incarnation)
         sent = self.sends.get(source)
+        era = self.era(row)
         if sent is not None and row.number in sent:
-            if sent[row.number] == self.era(row.group, row.view):
+            if sent[row.number] == era:
                 return
-            delivery = Early(row.process, row.incarnation, row.position, row.view)
+            delivery = Early(row.process, row.incarnation, row.position, row.view, era)
             self._compare(source, row.number, sent[row.number], delivery)
         else:
-            delivery = Early(row.process, row.incarnation, row.position, row.view)
+            delivery = Early(row.process, row.incarnation, row.position, row.view, era)
             self.early.setdefault(source, {}).setdefault(row.number, []).append(delivery)
 
     def _compare(self, source: Member, number: int, agreed: str | None, delivery: Early) -> None:
-        group, name, incarnation = source
-        if agreed != self.era(group, delivery.view):
+        if agreed != delivery.era:
+            group, name, incarnation = source
             message = message_name(name, incarnation, number)
             text = f"{message} was sent in {agreed} and delivered in {delivery.view}."
             self.report(group, delivery.process, delivery.incarnation, delivery.position, message, text)
 
 
 class SameView(Eras):
-    """D4. Keeps one view of each message for the whole run, and which messages have more."""
+    """D4. Keeps one era of each message for the whole run, and which messages have more."""
 
     property_id: ClassVar[str] = "D4"
 
-    views: dict[Member, dict[int, str | None]] = field(default_factory=dict)
+    eras: dict[Member, dict[int, str | None]] = field(default_factory=dict)
     split: set[tuple[str, str, int, int]] = field(default_factory=set)
 
     def handlers(self) -> dict[str, Handler]:
-        return {"DELIVER": self.on_deliver, "VIEW": self.on_view}
+        return {"DELIVER": self.on_deliver, "VIEW": self.follow}
 
     def on_deliver(self, row: DeliverRow) -> None:
         if row.service in NOT_AGREED:
             return
         source = (row.group, row.source, row.source_incarnation)
-        views = self.views.get(source)
-        if views is None:
-            views = self.views[source] = {}
-        era = self.era(row.group, row.view)
-        if views.setdefault(row.number, era) != era and (*source, row.number) not in self.split:
+        eras = self.eras.get(source)
+        if eras is None:
+            eras = self.eras[source] = {}
+        era = self.era(row)
+        if eras.setdefault(row.number, era) != era and (*source, row.number) not in self.split:
             self.split.add((*source, row.number))
             message = message_name(row.source, row.source_incarnation, row.number)
-            self.report(row.group, "", 0, 0, message, f"{message} was delivered in more than one view.")
+            self.report(row.group, "", 0, 0, message, f"{message} was delivered in more than one era.")

@@ -12,7 +12,7 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors import intervals
-from unisono.properties.monitors.agreed import NOT_AGREED, Restarts, RowKey, ViewKey
+from unisono.properties.monitors.agreed import NOT_AGREED, Restarts, RowKey, ViewKey, era_of
 from unisono.properties.monitors.monitor import Handler, Member, Source, Stretch
 from unisono.properties.violation import message_name
 from unisono.trace.schema import DeliverRow, RepairRow, SendRow, ViewRow
@@ -91,7 +91,7 @@ class VirtualSynchrony(Passages):
 
     def on_deliver(self, row: DeliverRow) -> None:
         if row.service not in NOT_AGREED:
-            note(self.delivered, row)
+            note(self.delivered, row, row.view)
 
     def conclude(self) -> None:
         for (_, before, view), reference, others in self.compared():
@@ -113,15 +113,15 @@ class VirtualSynchrony(Passages):
         self.passages.clear()
 
 
-def note(delivered: dict[Stretch, dict[str | None, Runs]], row: DeliverRow) -> None:
-    """Remember a delivery in its view."""
+def note(delivered: dict[Stretch, dict[str | None, Runs]], row: DeliverRow, view: str | None) -> None:
+    """Remember a delivery in its view, or in its era."""
     stretch = (row.group, row.process, row.incarnation, row.stretch)
     views = delivered.get(stretch)
     if views is None:
         views = delivered[stretch] = {}
-    sources = views.get(row.view)
+    sources = views.get(view)
     if sources is None:
-        sources = views[row.view] = {}
+        sources = views[view] = {}
     source = (row.source, row.source_incarnation)
     runs = sources.get(source)
     if runs is None:
@@ -194,8 +194,17 @@ def _spelled(line: list[int]) -> list[int]:
     return list(dict.fromkeys(number for first, end in pairs for number in range(first, end)))
 
 
+class Spent(Struct):
+    """An era as a process had it: from its beginning or not, and where each source began in it."""
+
+    era: str | None
+    restarts: int
+    whole: bool
+    starts: dict[Source, int]
+
+
 class AgreedForwardSet(Passages):
-    """D9. Keeps the sequences of each view's messages, what was delivered in it, and what members answered for."""
+    """D9. Keeps the sequences of each era's messages, what was delivered in it, and what members answered for."""
 
     property_id: ClassVar[str] = "D9"
 
@@ -205,8 +214,8 @@ class AgreedForwardSet(Passages):
     answers: dict[Member, dict[str | None, dict[Source, int]]] = field(default_factory=dict)
     proposal: dict[Member, str | None] = field(default_factory=dict)
     answered: dict[ViewKey, dict[Source, dict[Source, int]]] = field(default_factory=dict)
-    eras: dict[ViewKey, str] = field(default_factory=dict)
-    entered: dict[tuple[Stretch, str | None], dict[Source, int]] = field(default_factory=dict)
+    spans: dict[Stretch, Spent] = field(default_factory=dict)
+    left: dict[tuple[str, str, int, int, int], Spent] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
         handlers: dict[str, Handler] = {"SEND": self.on_send, "DELIVER": self.on_deliver, "CUT": self.on_cut}
@@ -220,7 +229,7 @@ class AgreedForwardSet(Passages):
 
     def on_deliver(self, row: DeliverRow) -> None:
         if row.service not in NOT_AGREED:
-            note(self.delivered, row)
+            note(self.delivered, row, self.era(row))
 
     def on_cut(self, row: RepairRow) -> None:
         member = (row.group, row.process, row.incarnation)
@@ -230,48 +239,55 @@ class AgreedForwardSet(Passages):
         self.proposal[member] = row.peer
 
     def on_answered(self, row: ViewRow) -> None:
-        if not row.whole:  # only what comes after that can be asked of it
-            stretch = (row.group, row.process, row.incarnation, row.stretch)
-            starts = {(start.source, start.incarnation): start.number for start in row.start}
-            self.entered[stretch, row.view if row.era is None else row.era] = starts
-        if row.era is not None:  # the view that was agreed last goes on
-            self.eras[row.group, row.view] = row.era
-            self.on_view(row)
-            return
         member = (row.group, row.process, row.incarnation)
-        answers = self.answers.pop(member, {})
-        if row.service not in NOT_AGREED and row.role == "sender":
-            answer = answers[self.proposal[member]] if answers else {}
-            self.answered.setdefault((row.group, row.view), {})[member[1:]] = answer
-        self.on_view(row)
+        self.follow(row)
+        if row.era is None:
+            answers = self.answers.pop(member, {})
+            if row.service not in NOT_AGREED and row.role == "sender":
+                answer = answers[self.proposal[member]] if answers else {}
+                self.answered.setdefault((row.group, row.view), {})[member[1:]] = answer
+        if row.service not in NOT_AGREED:
+            self._enter(row)
+            self.on_view(row)
+
+    def _enter(self, row: ViewRow) -> None:
+        """The view is of the era of the one before, or begins another; then what is asked of that one is known."""
+        member = (row.group, row.process, row.incarnation)
+        stretch = (*member, row.stretch)
+        span, restarts = self.spans.get(stretch), self.restarts.get(member, 0)
+        starts = {(start.source, start.incarnation): start.number for start in row.start}
+        if span is not None and row.era is not None and (span.era, span.restarts) == (row.era, restarts):
+            for source, number in starts.items():
+                span.starts.setdefault(source, number)
+            return
+        if span is not None and row.era is None:
+            self.left[*stretch, row.position] = span
+        self.spans[stretch] = Spent(era_of(row), restarts, row.whole, starts)
 
     def conclude(self) -> None:
-        for (group, before, view), passages in self.passages.items():
+        for (group, _, view), passages in self.passages.items():
             answered = self.answered.get((group, view), {})
             for one in passages:
-                if one.role == "sender" and one.whole:
+                span = self.left.get((*one.stretch, one.position))
+                if one.role == "sender" and one.whole and span is not None:
                     answers = [answered.get(life, {}) for life in one.along]
                     for source in sorted({source for answer in answers for source in answer}):
                         last = max(answer[source] for answer in answers if source in answer)
-                        self._judge(one, before, source, last)
+                        self._judge(one, span, source, last)
         self.passages.clear()
 
-    def _judge(self, one: Passage, before: str | None, source: Source, last: int) -> None:
-        group = one.stretch[0]
-        era = self.eras.get((group, before), before)
-        sent = self.sequences.get((group, *source), {}).get(era, {})
-        first = self.entered.get((one.stretch, era), {}).get(source, 0)
-        heard = [
-            delivered.get(source, [])
-            for view, delivered in self.delivered.get(one.stretch, {}).items()
-            if self.eras.get((group, view), view) == era
-        ]
+    def _judge(self, one: Passage, span: Spent, source: Source, last: int) -> None:
+        first = 0 if span.whole else span.starts.get(source)
+        if first is None:  # it was gone before this process came
+            return
+        sent = self.sequences.get((one.stretch[0], *source), {}).get(span.era, {})
+        runs = self.delivered.get(one.stretch, {}).get(span.era, {}).get(source, [])
         missing = [
             number
             for number, at in sent.items()
-            if at <= last and number >= first and not any(intervals.holds(runs, number) for runs in heard)
+            if at <= last and number >= first and not intervals.holds(runs, number)
         ]
         if missing:
             message = message_name(*source, min(missing))
-            text = f"{message} was answered for, but {one.row[0]} left {before} without it."
+            text = f"{message} was answered for, but {one.row[0]} left {span.era} without it."
             self.blame(one, message, text)

@@ -1,4 +1,4 @@
-"""The monitor of the termination of delivery (L5): who stays in a view gets what is sent in it."""
+"""The monitor of the termination of delivery (L5): who stays in an era gets what is sent in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors import intervals
-from unisono.properties.monitors.agreed import FRESH, NOT_AGREED
+from unisono.properties.monitors.agreed import FRESH, NOT_AGREED, era_of
 from unisono.properties.monitors.monitor import Handler, Member, Source, Stream
 from unisono.properties.monitors.settled import Clock, Settled, lives_by_group, time_of
 from unisono.properties.violation import message_name
@@ -15,7 +15,7 @@ from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, Se
 
 
 class Kept(Struct, frozen=True):
-    """A message sent in the view that its sender still has."""
+    """A message sent in the era that its sender still has."""
 
     time: int
     clock: Clock
@@ -23,23 +23,26 @@ class Kept(Struct, frozen=True):
     stretch: int
 
 
-class Entered(Struct, frozen=True):
-    """A view as a member of it has it: in which stretch, and where its sources start."""
+class Entered(Struct):
+    """An era as a process has it: in which stretch, where its sources start, and whether it is a member at last."""
 
     stretch: int
     starts: dict[Source, int]
+    inside: bool
 
 
 class Attendant(Struct):
-    """One process in one group: how it is there, its views, and what it sent since the last one.
+    """One process in one group: how it is there, its eras, and what it sent since the last one began.
 
-    `lowest` is the lowest stretch of what is kept.
+    `last` is the era of its last view, while the next view may be of the same; `lowest` is the lowest stretch of what
+    is kept.
     """
 
     service: str | None = None
     left: bool = False
     stretch: int | None = None
-    views: dict[str, Entered] = field(default_factory=dict)
+    eras: dict[str | None, Entered] = field(default_factory=dict)
+    last: str | None = None
     numbers: list[int] = field(default_factory=list)
     kept: dict[int, Kept] = field(default_factory=dict)
     lowest: int | None = None
@@ -50,7 +53,7 @@ class Attendant(Struct):
 
 
 class Termination(Settled):
-    """L5. Keeps what each sender sent in its current view, the start points of views, and deliveries as runs."""
+    """L5. Keeps what each sender sent in its current era, the start points of eras, and deliveries as runs."""
 
     property_id: ClassVar[str] = "L5"
 
@@ -93,15 +96,27 @@ class Termination(Settled):
         attendant.forget()
 
     def on_fresh(self, row: MembershipRow) -> None:
-        self._of(row, tells=False).forget()
+        attendant = self._of(row, tells=False)
+        attendant.last = None
+        attendant.forget()
 
     def on_view(self, row: ViewRow) -> None:
         attendant = self._of(row)
         if row.era is None:
             attendant.forget()
-        if row.service not in NOT_AGREED and row.view is not None:
-            starts = {(start.source, start.incarnation): start.number for start in row.start}
-            attendant.views[row.view] = Entered(row.stretch, starts)
+        if row.service in NOT_AGREED:
+            return
+        starts = {(start.source, start.incarnation): start.number for start in row.start}
+        inside = (row.process, row.incarnation) in starts
+        era = era_of(row)
+        entered = attendant.eras.get(era)
+        if entered is not None and row.era is not None and (attendant.last, entered.stretch) == (era, row.stretch):
+            entered.inside = inside
+            for source, number in starts.items():
+                entered.starts.setdefault(source, number)
+        else:
+            attendant.eras[era] = Entered(row.stretch, starts, inside)
+        attendant.last = era
 
     def on_send(self, row: SendRow) -> None:
         attendant = self._of(row)
@@ -144,12 +159,12 @@ class Termination(Settled):
         runs = self.delivered.get((group, *life, *source), [])
         missing = []
         for number, kept in self.attendants[group, *source].kept.items():
-            view = attendant.views.get(kept.agreed)
-            if kept.clock != end.clock or kept.time > end.due or view is None:
+            era = attendant.eras.get(kept.agreed)
+            if kept.clock != end.clock or kept.time > end.due or era is None:
                 continue
-            if view.stretch != attendant.stretch or life not in view.starts:
+            if era.stretch != attendant.stretch or not era.inside:
                 continue
-            if number >= view.starts.get(source, number + 1) and not intervals.holds(runs, number):
+            if number >= era.starts.get(source, number + 1) and not intervals.holds(runs, number):
                 missing.append(number)
         if missing:
             message = message_name(*source, min(missing))

@@ -64,8 +64,13 @@ class Version(Struct):
 
     identifier: Identifier
     members: list[Source]
+    era: str | None
     details: tuple[list[tuple[str, int, int, int]], list[str], bool | None] | None
     rows: list[RowKey]
+
+    @property
+    def meant(self) -> object:
+        return (self.identifier, self.members, self.era)
 
 
 class ViewIdentity(Monitor):
@@ -84,10 +89,10 @@ class ViewIdentity(Monitor):
         starts = sorted((start.source, start.incarnation, start.sequence, start.number) for start in row.start)
         details = (starts, sorted(row.merged), row.primary) if row.whole else None
         key = (row.process, row.incarnation, row.position)
-        seen = Version(identifier(row), members_of(row), details, [key])
+        seen = Version(identifier(row), members_of(row), row.era, details, [key])
         versions = self.versions.setdefault((row.group, row.view), [])
         for version in versions:
-            if (version.identifier, version.members, version.details) == (seen.identifier, seen.members, details):
+            if version.meant == seen.meant and version.details == details:
                 version.rows.append(key)
                 return
         versions.append(seen)
@@ -99,7 +104,7 @@ class ViewIdentity(Monitor):
                 whole = [version for version in versions if version.details is not None]
                 begins = min(whole, key=lambda version: min(version.rows)).details if whole else None
                 for version in versions:
-                    same = (version.identifier, version.members) == (first.identifier, first.members)
+                    same = version.meant == first.meant
                     if not same or (version.details is not None and version.details != begins):
                         wrong = "begins otherwise" if same else "is another view"
                         for process, incarnation, position in version.rows:

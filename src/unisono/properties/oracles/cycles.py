@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
-from unisono.properties.oracles.total import eras
+from unisono.properties.oracles.total import runs_of_one_order
 from unisono.trace.schema import AnyRow
 
 Message = tuple[str, str, int, int]
@@ -21,8 +21,8 @@ def in_a_cycle(rows: Sequence[AnyRow]) -> set[Message]:
     """The messages that no one order can place: those in a cycle, and those that come after one."""
     following: dict[Message, set[Message]] = defaultdict(set)
     waiting: dict[Message, int] = defaultdict(int)
-    for era in eras(rows):
-        messages = [(row.group, row.source, row.source_incarnation, row.number) for row in era]
+    for run in runs_of_one_order(rows):
+        messages = [(row.group, row.source, row.source_incarnation, row.number) for row in run]
         for before, after in pairwise(messages):
             if after not in following[before]:
                 following[before].add(after)

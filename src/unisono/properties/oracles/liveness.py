@@ -13,6 +13,7 @@ from unisono.properties.oracles.reading import (
     held,
     is_outside,
     of,
+    only_receives,
     same_process,
     start_of,
 )
@@ -44,8 +45,8 @@ def multicast_liveness(rows: Sequence[AnyRow]) -> list[Violation]:
         views = [view for view in of(mine, ViewRow, "VIEW") if view.position > joined]
         last_due = moment(end) - SETTLING_NANOSECONDS
         due = [row for row in of(theirs, SendRow, "SEND") if moment(row) <= last_due]
-        if views and start_of(views[-1], other.process, other.incarnation) is not None:
-            first = _spell_start(rows, views, other)
+        first = _spell_start(rows, views, other)
+        if first is not None:
             got = {
                 row.number
                 for row in deliveries(mine, "L2")
@@ -62,15 +63,18 @@ def multicast_liveness(rows: Sequence[AnyRow]) -> list[Violation]:
     return violations
 
 
-def _spell_start(rows: Sequence[AnyRow], views: list[ViewRow], source: MembershipRow) -> int:
-    """Where the current spell of a source in the last view began."""
-    number = 0
+def _spell_start(rows: Sequence[AnyRow], views: list[ViewRow], source: MembershipRow) -> int | None:
+    """Where the current spell of a source began, if it is in the last view or was in an earlier one of its era."""
+    number: int | None = None
     later: ViewRow | None = None
     for view in reversed(views):
         start = start_of(view, source.process, source.incarnation)
-        if start is None or (later is not None and not _lasts(rows, view, later, source)):
+        if later is not None and not _lasts(rows, view, later, source):
             break
-        number = start.number
+        if start is not None:
+            number = start.number
+        elif view.era is None:
+            break
         later = view
     return number
 
@@ -79,6 +83,8 @@ def _lasts(rows: Sequence[AnyRow], view: ViewRow, later: ViewRow, source: Member
     """Whether the spell of a source goes on from one view to the next."""
     if later.stretch - view.stretch not in (0, 1) or not held(view, "O2") or fresh_between(rows, view, later):
         return False
+    if later.era is not None and start_of(later, source.process, source.incarnation) is None:
+        return True  # it only receives now, and has sent all the same
     return goes_on_in(later, (source.process, source.incarnation))
 
 
@@ -87,7 +93,12 @@ def _must_know(
 ) -> bool:
     """Whether the process that wrote `end` must have the other one in its view at the end."""
     my_joins, their_joins = of(mine, MembershipRow, "JOIN"), of(theirs, MembershipRow, "JOIN")
-    if not my_joins or not their_joins or is_outside(theirs):
+    if (
+        not my_joins
+        or not their_joins
+        or is_outside(theirs)
+        or only_receives(theirs, moment(end) - SETTLING_NANOSECONDS)
+    ):
         return False
     if not any(row.fault == "heal" for row in of(rows, FaultRow, "FAULT")):
         return False

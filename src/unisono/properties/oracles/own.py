@@ -66,11 +66,14 @@ def _listens(rows: Sequence[AnyRow], send: SendRow) -> bool:
 
 
 def _next_view(rows: Sequence[AnyRow], send: SendRow) -> ViewRow | None:
-    """The agreed view that ends the one in which a message was sent."""
+    """The agreed view that ends the era in which a message was sent."""
     after = [
         view
         for view in agreed_views(rows, "M2")
-        if same_member(view, send) and view.stretch == send.stretch and view.position > send.position
+        if same_member(view, send)
+        and view.era is None
+        and view.stretch == send.stretch
+        and view.position > send.position
     ]
     return after[0] if after and held(send, "M2") else None
 

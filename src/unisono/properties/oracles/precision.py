@@ -12,13 +12,17 @@ from unisono.properties.oracles.reading import (
     agreed_views,
     comparable,
     cut_off,
+    era_of,
     first_sends,
     held,
     is_outside,
     members_of,
     of,
+    only_receives,
+    role_at,
     same_process,
-    start_of,
+    spans,
+    start_in,
 )
 from unisono.properties.promises import PRECISION_NANOSECONDS, PROTOCOL, SETTLING_NANOSECONDS, promised
 from unisono.properties.violation import Violation, message_name, moment, process_name
@@ -94,12 +98,21 @@ def membership_precision(rows: Sequence[AnyRow]) -> list[Violation]:
             first = judged[0]
             assert first.end is not None, "who is judged reached its end"
             near = comparable(end, first.end) and abs(moment(end) - moment(first.end)) <= SETTLING_NANOSECONDS // 2
-            word = views[-1].view if views else None
-            other = first.views[-1].view if first.views else None
-            if missing or wrong or (near and word != other):
+            differs = near and _differ(views[-1:], first.views[-1:], due)
+            if missing or wrong or differs:
+                word = views[-1].view if views else None
                 text = f"the last view is {word}: {len(missing)} members are missing, {len(wrong)} too many"
                 violations.append(Violation("L1", group, *place.life, end.position, None, text))
     return violations
+
+
+def _differ(mine: list[ViewRow], other: list[ViewRow], due: int) -> bool:
+    """Whether two last views, where there are any, are not of one era, or are old and not the same."""
+    if not mine or not other:
+        return bool(mine or other)
+    if era_of(mine[0]) != era_of(other[0]):
+        return True
+    return mine[0].view != other[0].view and max(moment(mine[0]), moment(other[0])) <= due
 
 
 def _is_judged(rows: Sequence[AnyRow], place: Place) -> bool:
@@ -127,13 +140,13 @@ def _is_demanded(rows: Sequence[AnyRow], place: Place, end: MembershipRow, due: 
     if moment(place.end) < moment(end) - SETTLING_NANOSECONDS // 2 or place.life[0] in cut_off(rows):
         return False
     join, entered = place.join, place.entered
-    if join is None or not place.inside or moment(join) > due:
+    if join is None or not place.inside or moment(join) > due or only_receives(place.rows, due):
         return False
     sends = [row for row in of(place.rows, SendRow, "SEND") if row.position > join.position]
     if any(row.agreed is not None and moment(row) <= due for row in sends):
         return True
     settled = entered is not None and moment(entered) <= due
-    return join.role == "sender" and settled and promised(PROTOCOL, place.service, "L1")
+    return (role_at(place.rows, due) or join.role) == "sender" and settled and promised(PROTOCOL, place.service, "L1")
 
 
 def _is_forbidden(rows: Sequence[AnyRow], group: str, life: tuple[str, int], end: MembershipRow, due: int) -> bool:
@@ -175,14 +188,15 @@ def termination(rows: Sequence[AnyRow]) -> list[Violation]:
 
 
 def _unanswered(rows: Sequence[AnyRow], place: Place) -> list[SendRow]:
-    """What a process sent in the view that it has at its end."""
+    """What a process sent in the era that it has at its end."""
     firsts = first_sends(rows, place.group, place.life).values()
     if place.end is None or any(row.kind == "CRASH" for row in rows if same_process(row, place.end)):
         return []
     found = []
     for send in firsts:
         later = [row for row in place.rows if row.position > send.position]
-        ended = any(row.kind in ("VIEW", "LEAVE", *FRESH) for row in later)
+        ended = any(row.kind in ("LEAVE", *FRESH) for row in later)
+        ended = ended or any(view.era is None for view in of(later, ViewRow, "VIEW"))
         ended = ended or any(row.kind in TELLING and row.stretch > send.stretch for row in later)
         if not ended and held(send, "L5") and send.agreed is not None:
             found.append(send)
@@ -193,11 +207,12 @@ def _is_owed(place: Place, end: MembershipRow, send: SendRow) -> bool:
     """Whether a process lacks a message that it must have at its end."""
     if not comparable(send, end) or moment(send) > moment(end) - PRECISION_NANOSECONDS:
         return False
-    views = [view for view in agreed_views(place.rows, "L5") if view.view == send.agreed]
+    views = [view for view in agreed_views(place.rows, "L5") if era_of(view) == send.agreed]
     stretch = max((row.stretch for row in place.rows if row.kind in TELLING), default=0)
     if not views or views[-1].stretch != stretch or place.life not in members_of(views[-1]):
         return False
-    start = start_of(views[-1], send.process, send.incarnation)
+    span = next(span for span in spans(place.rows, "L5", views[-1]) if views[-1] in span)
+    start = start_in(span, (send.process, send.incarnation))
     if start is None or send.number < start.number:
         return False
     return not any(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from unisono.properties.promises import PROTOCOL, Role, promised
-from unisono.properties.violation import Violation, message_name
+from unisono.properties.violation import Violation, message_name, moment
 from unisono.trace.schema import (
     AnyRow,
     DeliverRow,
@@ -134,6 +134,41 @@ def view_before(rows: Sequence[AnyRow], property_id: str, view: ViewRow) -> View
     return before[-1] if before else None
 
 
+def era_of(view: ViewRow) -> str | None:
+    """The era that a view belongs to: that of the agreed view that it followed by the order, or its own."""
+    return view.view if view.era is None else view.era
+
+
+def era_at(rows: Sequence[AnyRow], row: AnyRow) -> str | None:
+    """The era that a row was written in, as its own process has it."""
+    view = last_view(rows, row)
+    return era_of(view) if view is not None and view.view == row.view else row.view
+
+
+def spans(rows: Sequence[AnyRow], property_id: str, like: AnyRow) -> list[list[ViewRow]]:
+    """The views of a stretch, those of one era together; a fresh start ends a span."""
+    found: list[list[ViewRow]] = []
+    for view in agreed_views(rows, property_id):
+        if not same_member(view, like) or view.stretch != like.stretch:
+            continue
+        before = found[-1][-1] if found else None
+        if (
+            before is not None
+            and view.era is not None
+            and view.era == era_of(before)
+            and not fresh_between(rows, before, view)
+        ):
+            found[-1].append(view)
+        else:
+            found.append([view])
+    return found
+
+
+def start_in(span: Sequence[ViewRow], source: tuple[str, int]) -> Start | None:
+    """Where a source begins in a span: in the first view that has it."""
+    return next((start for view in span if (start := start_of(view, *source)) is not None), None)
+
+
 def members_of(view: ViewRow) -> set[tuple[str, int]]:
     return {(start.source, start.incarnation) for start in view.start}
 
@@ -155,6 +190,19 @@ def is_outside(mine: Sequence[AnyRow]) -> bool:
     """Whether the last that rows of one member say is that it left."""
     moves = [row.kind for row in sorted(mine, key=lambda row: row.position) if row.kind in ("JOIN", "LEAVE")]
     return bool(moves) and moves[-1] == "LEAVE"
+
+
+def role_at(mine: Sequence[AnyRow], latest: int | None = None) -> str | None:
+    """What the rows of one member, up to a time, say last of its role since it joined: an agreed view, or ROLE."""
+    joined = max((row.position for row in of(mine, MembershipRow, "JOIN")), default=-1)
+    told: list[ViewRow | MembershipRow] = [*agreed_views(mine, "M2"), *of(mine, MembershipRow, "ROLE")]
+    told = [row for row in told if row.position > joined and (latest is None or moment(row) <= latest)]
+    return max(told, key=lambda row: row.position).role if told else None
+
+
+def only_receives(mine: Sequence[AnyRow], due: int) -> bool:
+    """Whether a member is a receiver at its end, or was one when it should have been heard by all."""
+    return "receiver" in (role_at(mine), role_at(mine, due))
 
 
 def start_of(view: ViewRow, source: str, incarnation: int) -> Start | None:

@@ -12,6 +12,8 @@ from unisono.properties.oracles.reading import (
     agreed_views,
     at,
     deliveries,
+    era_at,
+    era_of,
     first_sends,
     fresh_between,
     held,
@@ -20,6 +22,8 @@ from unisono.properties.oracles.reading import (
     row_key,
     same_member,
     same_process,
+    spans,
+    start_in,
     start_of,
     view_before,
 )
@@ -35,20 +39,21 @@ def sending_view(rows: Sequence[AnyRow]) -> list[Violation]:
     violations = []
     for row in [row for row in of(rows, DeliverRow, "DELIVER") if held(row, "D3")]:
         sent = first_sends(rows, row.group, (row.source, row.source_incarnation)).get(row.number)
-        if sent is not None and sent.agreed != row.view:
+        if sent is not None and sent.agreed != era_at(rows, row):
             violations.append(at(row, "D3", name_of(row), f"sent in {sent.agreed}, delivered in {row.view}"))
     return violations
 
 
 def same_view(rows: Sequence[AnyRow]) -> list[Violation]:
     """D4."""
-    timed = deliveries(rows, "D4")
-    messages = sorted({(row.group, row.source, row.source_incarnation, row.number) for row in timed})
+    eras: dict[tuple[str, str, int, int], set[str | None]] = {}
+    for row in deliveries(rows, "D4"):
+        message = (row.group, row.source, row.source_incarnation, row.number)
+        eras.setdefault(message, set()).add(era_at(rows, row))
     violations = []
-    for message in messages:
-        views = {row.view for row in timed if (row.group, row.source, row.source_incarnation, row.number) == message}
-        if len(views) > 1:
-            text = f"delivered in {len(views)} views"
+    for message, found in sorted(eras.items()):
+        if len(found) > 1:
+            text = f"delivered in {len(found)} eras"
             violations.append(Violation("D4", message[0], "", 0, 0, message_name(*message[1:]), text))
     return violations
 
@@ -127,18 +132,32 @@ def agreed_forward_set(rows: Sequence[AnyRow]) -> list[Violation]:
     """D9."""
     violations = []
     for one in transitions(rows, "D9"):
-        if one.after.role != "sender" or not one.before.whole:
+        if one.after.role != "sender" or one.after.era is not None or not one.before.whole:
             continue
+        span = next(span for span in spans(rows, "D9", one.before) if one.before in span)
+        era = era_of(one.before)
+        delivered = {
+            (row.source, row.source_incarnation, row.number)
+            for row in deliveries(rows, "D9")
+            if same_member(row, one.before) and row.stretch == one.before.stretch and era_at(rows, row) == era
+        }
         promised: dict[tuple[str, int], int] = {}
         for cut in _cuts(rows, one.after):
             source = (cut.source, cut.source_incarnation)
             promised[source] = max(cut.last, promised.get(source, cut.last))
         for source, last in sorted(promised.items()):
+            start = start_in(span, source)
+            if not span[0].whole and start is None:
+                continue
+            first = 0 if span[0].whole or start is None else start.number
             sends = first_sends(rows, one.after.group, source).values()
             missing = [
                 row.number
                 for row in sends
-                if row.agreed == one.before.view and row.sequence <= last and (*source, row.number) not in one.delivered
+                if row.agreed == era
+                and row.sequence <= last
+                and row.number >= first
+                and (*source, row.number) not in delivered
             ]
             if missing:
                 name = message_name(*source, min(missing))
@@ -154,14 +173,14 @@ def _cuts(rows: Sequence[AnyRow], after: ViewRow) -> list[RepairRow]:
             view
             for view in agreed_views(rows, "D9")
             if (view.group, view.process, view.incarnation) == (after.group, member.process, member.incarnation)
-            and (view.view, view.role) == (after.view, "sender")
+            and (view.view, view.role, view.era) == (after.view, "sender", None)
         ]
         if not theirs:
             continue
         earlier = [
             view.position
             for view in of(rows, ViewRow, "VIEW")
-            if same_member(view, theirs[-1]) and view.position < theirs[-1].position
+            if same_member(view, theirs[-1]) and view.era is None and view.position < theirs[-1].position
         ]
         cuts = [
             row

@@ -8,9 +8,11 @@ from msgspec import Struct
 
 from unisono.properties.oracles.reading import (
     Key,
+    agreed_views,
     at,
     current_view,
     deliveries,
+    era_of,
     first_sends,
     fresh_between,
     goes_on_in,
@@ -21,7 +23,8 @@ from unisono.properties.oracles.reading import (
     same_member,
     same_process,
     sent_key,
-    start_of,
+    spans,
+    start_in,
 )
 from unisono.properties.promises import CLOCK_HELD
 from unisono.properties.violation import Violation, message_name
@@ -53,15 +56,15 @@ def _same_stretch(one: AnyRow, other: AnyRow) -> bool:
 
 
 class Line(Struct):
-    """Consecutive views of one stretch that a source goes on in, and whether it does not go on in the next one."""
+    """Consecutive spans of one stretch that a source goes on in, and whether it does not go on in the next one."""
 
-    views: list[ViewRow]
+    spans: list[list[ViewRow]]
     source: tuple[str, int]
     ended: bool
 
 
-def _views(rows: Sequence[AnyRow], property_id: str, like: ViewRow) -> list[ViewRow]:
-    return [view for view in of(rows, ViewRow, "VIEW") if held(view, property_id) and _same_stretch(view, like)]
+def _sources(span: list[ViewRow]) -> list[tuple[str, int]]:
+    return sorted({(start.source, start.incarnation) for view in span for start in view.start})
 
 
 def _gaps(rows: Sequence[AnyRow], property_id: str, lines: list[Line]) -> list[Violation]:
@@ -69,18 +72,20 @@ def _gaps(rows: Sequence[AnyRow], property_id: str, lines: list[Line]) -> list[V
     violations = []
     timed = [(row, current_view(rows, row)) for row in deliveries(rows, property_id)]
     for line in lines:
-        places = {view.position for view in line.views}
-        first = line.views[0]
+        views = [view for span in line.spans for view in span]
+        places = {view.position for view in views}
+        first = views[0]
         inside = [
             row for row, view in timed if view is not None and same_member(row, first) and view.position in places
         ]
-        start = start_of(first, *line.source)
+        start = start_in(line.spans[0], line.source)
         assert start is not None, "a line begins with a view that has its source"
         got = {row.number for row in inside if (row.source, row.source_incarnation) == line.source}
+        sent_in = {view.view for view in views} | {era_of(view) for view in views}
         missing = [
             row
             for number, row in sorted(first_sends(rows, first.group, line.source).items())
-            if number >= start.number and number not in got and row.agreed in {view.view for view in line.views}
+            if number >= start.number and number not in got and row.agreed in sent_in
         ]
         if not missing or not inside or (line.ended and missing[0].number > max(got, default=0)):
             continue
@@ -91,9 +96,17 @@ def _gaps(rows: Sequence[AnyRow], property_id: str, lines: list[Line]) -> list[V
     return violations
 
 
-def _goes_on(rows: Sequence[AnyRow], view: ViewRow, later: ViewRow, source: tuple[str, int]) -> bool:
-    """Whether what is heard of a source goes on from one view to the next."""
-    return goes_on_in(later, source) and not fresh_between(rows, view, later)
+def _goes_on(rows: Sequence[AnyRow], span: list[ViewRow], later: list[ViewRow], source: tuple[str, int]) -> bool:
+    """Whether what is heard of a source goes on from one span to the next."""
+    return goes_on_in(later[0], source) and not fresh_between(rows, span[-1], later[0])
+
+
+def _stretches(rows: Sequence[AnyRow], property_id: str) -> list[list[list[ViewRow]]]:
+    """Of every stretch its spans."""
+    firsts: dict[tuple[str, str, int, int], ViewRow] = {}
+    for view in agreed_views(rows, property_id):
+        firsts.setdefault((view.group, view.process, view.incarnation, view.stretch), view)
+    return [spans(rows, property_id, view) for view in firsts.values()]
 
 
 def _is_answered(rows: Sequence[AnyRow], view: ViewRow) -> bool:
@@ -107,32 +120,31 @@ def _is_answered(rows: Sequence[AnyRow], view: ViewRow) -> bool:
 def reliable_causal(rows: Sequence[AnyRow]) -> list[Violation]:
     """O4."""
     lines = []
-    for view in of(rows, ViewRow, "VIEW"):
-        if not held(view, "O4"):
-            continue
-        around = _views(rows, "O4", view)
-        before = [one for one in around if one.position < view.position]
-        after = [one for one in around if one.position >= view.position]
-        for source in sorted({(start.source, start.incarnation) for start in view.start}):
-            if before and start_of(before[-1], *source) is not None and _goes_on(rows, before[-1], view, source):
-                continue
-            ends = [
-                index for index in range(1, len(after)) if not _goes_on(rows, after[index - 1], after[index], source)
-            ]
-            ended = bool(ends) or _is_answered(rows, after[-1])
-            lines.append(Line(after[: ends[0]] if ends else after, source, ended))
+    for around in _stretches(rows, "O4"):
+        for index, span in enumerate(around):
+            before, after = around[:index], around[index:]
+            for source in _sources(span):
+                if before and source in _sources(before[-1]) and _goes_on(rows, before[-1], span, source):
+                    continue
+                ends = [
+                    place
+                    for place in range(1, len(after))
+                    if not _goes_on(rows, after[place - 1], after[place], source)
+                ]
+                ended = bool(ends) or _is_answered(rows, after[-1][-1])
+                lines.append(Line(after[: ends[0]] if ends else after, source, ended))
     return _gaps(rows, "O4", lines)
 
 
 def without_gaps(rows: Sequence[AnyRow]) -> list[Violation]:
     """O7."""
     lines = []
-    for view in of(rows, ViewRow, "VIEW"):
-        if held(view, "O7"):
-            after = [one for one in _views(rows, "O7", view) if one.position > view.position]
-            for source in sorted({(start.source, start.incarnation) for start in view.start}):
-                ended = not _goes_on(rows, view, after[0], source) if after else _is_answered(rows, view)
-                lines.append(Line([view], source, ended))
+    for around in _stretches(rows, "O7"):
+        for index, span in enumerate(around):
+            after = around[index + 1 :]
+            for source in _sources(span):
+                ended = not _goes_on(rows, span, after[0], source) if after else _is_answered(rows, span[-1])
+                lines.append(Line([span], source, ended))
     return _gaps(rows, "O7", lines)
 
 
@@ -143,7 +155,7 @@ def _domain(rows: Sequence[AnyRow], row: AnyRow) -> tuple[str | None, str]:
     return (None, row.group) if across is None else (across, "")
 
 
-def eras(rows: Sequence[AnyRow]) -> list[list[DeliverRow]]:
+def runs_of_one_order(rows: Sequence[AnyRow]) -> list[list[DeliverRow]]:
     """Deliveries that must be in one order: of one process and domain, until one of its groups has a new stretch."""
     found: list[list[DeliverRow]] = []
     for life in sorted({(row.process, row.incarnation) for row in rows}):
@@ -168,9 +180,9 @@ def eras(rows: Sequence[AnyRow]) -> list[list[DeliverRow]]:
 def total_order(rows: Sequence[AnyRow]) -> list[Violation]:
     """O6."""
     violations = []
-    for era in eras(rows):
-        for index, row in enumerate(era):
-            above = [one for one in era[:index] if key_of(one) >= key_of(row)]
+    for run in runs_of_one_order(rows):
+        for index, row in enumerate(run):
+            above = [one for one in run[:index] if key_of(one) >= key_of(row)]
             if above:
                 violations.append(at(row, "O6", name_of(row), f"delivered after {name_of(above[0])}"))
     return violations

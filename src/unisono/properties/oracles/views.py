@@ -47,7 +47,7 @@ def monotone_views(rows: Sequence[AnyRow]) -> list[Violation]:
 
 
 def _meant(view: ViewRow) -> object:
-    return (_identifier(view), members_of(view))
+    return (_identifier(view), members_of(view), view.era)
 
 
 def _details(view: ViewRow) -> object:
@@ -83,8 +83,10 @@ def _possible(rows: Sequence[AnyRow], view: ViewRow) -> set[tuple[str, int]]:
         and one.position < view.position
         and one.view == view.previous
     ]
-    known = members_of(before[-1]) if before else {(view.process, view.incarnation)}
-    return members_of(view) & known
+    if not before:
+        return members_of(view) & {(view.process, view.incarnation)}
+    became = {(one.process, one.incarnation) for one in view.reasons if one.reason == "sends now"}
+    return members_of(view) & (members_of(before[-1]) | became)
 
 
 def transitional_set(rows: Sequence[AnyRow]) -> list[Violation]:
@@ -146,7 +148,9 @@ def receiver_chain(rows: Sequence[AnyRow]) -> list[Violation]:
     views = agreed_views(rows, "M9")
     for view in views:
         senders = [one for one in views if one.group == view.group and one.role == "sender"]
-        if view.role != "receiver" or any(_has_own_views(rows, view.group, life) for life in members_of(view)):
+        if view.role != "receiver" or view.era is not None:
+            continue
+        if any(_has_own_views(rows, view.group, life) for life in members_of(view)):
             continue
         before = view_before(rows, "M9", view)
         if before is not None and before.role == "receiver" and not fresh_between(rows, before, view):
