@@ -107,6 +107,7 @@ OF_TIMESTAMP_ORDER = {
     "dropped_last_of_source",
     "empty_deliveries",
     "moved_start",
+    "gap_across_views_of_an_era",
 }
 """No service of these scenarios has anything for them to damage: they are applied to sampled traces."""
 

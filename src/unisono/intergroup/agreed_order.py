@@ -394,6 +394,9 @@ class ByTimestamp(BySource):
             if stream.in_view and stream.window.next <= transition.cut.get(source, 0):
                 return False
         self._pending.popleft()
+        for member in transition.view.members:
+            if member in self._streams:
+                self._streams[member].assembly.clear()  # what it had begun to send it sends anew in this view
         self._present(step, transition.view, transition.view.start, transition.message.leavers)
         self._delivery.enter(step, self._view_event(transition))
         self._apply_cut()

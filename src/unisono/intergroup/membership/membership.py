@@ -271,7 +271,10 @@ class Membership:
         elif self._sends:
             self.repair.withdraw()
             self.roles.become_receiver(step)
-            self._receiver.resume(step)
+            if self._follows_views:
+                self._receiver.resume(step)
+            else:
+                self._context.agreed = None
 
     def _look_after_streams(self, step: Step) -> None:
         """Whoever cannot follow a member of its view any more is out of it."""
