@@ -134,18 +134,19 @@ class Roles:
 
         Whoever has drawn this process into a view does so again when it sends again.
         """
-        if self.wish == role and self.turn is Turn.NONE:
-            self.wish = None
-        elif self.wish == "sender" and role == "receiver":
-            self._context.speaks = True
-            self.become_sender(step)
-        elif self.wish == "receiver" and role == "sender":
+        if self.turn is Turn.TO_RECEIVER:
             alone = self._context.agreed is None or len(self._context.agreed.seats) == 1
-            if self.turn is Turn.NONE:
-                self._say_last(step)
-            elif alone and self._sending.paused and self._context.stable >= self._sending.last_sequence:
+            if alone and self._sending.paused and self._context.stable >= self._sending.last_sequence:
                 self._context.agreed = None
                 self.become_receiver(step)
+                self._settle_without_order(step, "receiver")
+        elif self.wish == role:
+            self.wish = None
+        elif self.wish == "sender":
+            self._context.speaks = True
+            self.become_sender(step)
+        elif self.wish == "receiver":
+            self._say_last(step)
 
     def _say_last(self, step: Step, final: bool = False) -> None:
         """Say that this process only receives, when all is sent and who came late has had time to ask for it."""
