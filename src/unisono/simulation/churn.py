@@ -1,6 +1,7 @@
 """Draws the comings and goings of [[churn]]: so many members join in a second, and each stays for a while.
 
 What comes out is a plain scenario: the first time that each joins, and a `leave` and a `join` for every turn after it.
+Where it is of roles, a `become_receiver` and a `become_sender` for every turn.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ AWAY = 10 * MILLISECOND
 
 
 def churned(scenario: Scenario, churn: Churn) -> tuple[int, ...]:
-    """Who comes and goes; `receivers` are all members that only receive."""
-    if churn.members != "receivers":
+    """Who comes and goes, or changes its role; `receivers` are all members that only receive."""
+    if isinstance(churn.members, tuple):
         return churn.members
     assert isinstance(scenario.members, int), "members are drawn before churn"
     roles = {plan.index: plan.options.get("role") for plan in scenario.member_plans}
     everywhere = scenario.options.get("role")
-    return tuple(index for index in range(scenario.members) if (roles.get(index) or everywhere) == "receiver")
+    receivers = (churn.members or ("receivers" if churn.of == "members" else "senders")) == "receivers"
+    every = range(scenario.members)
+    return tuple(index for index in every if ((roles.get(index) or everywhere) == "receiver") == receivers)
 
 
 def draw_churn(scenario: Scenario, seed: int) -> Scenario:
@@ -33,6 +36,10 @@ def draw_churn(scenario: Scenario, seed: int) -> Scenario:
     turns: list[Fault] = []
     for number, churn in enumerate(scenario.churns):
         for member, stays in _turns(scenario, churn, seed, number):
+            if churn.of == "roles":
+                turns += [Fault(kind="become_receiver", at=begins, members=(member,)) for begins, _ in stays]
+                turns += [Fault(kind="become_sender", at=ends, members=(member,)) for _, ends in stays if ends]
+                continue
             plan = plans.get(member, MemberPlan(index=member))
             plans[member] = replace(plan, joins=stays[0][0])
             turns += [Fault(kind="join", at=joins, members=(member,)) for joins, _ in stays[1:]]
@@ -46,7 +53,7 @@ def draw_churn(scenario: Scenario, seed: int) -> Scenario:
 
 
 Stay = tuple[int, int | None]
-"""When a member joins and when it leaves; None where it is there at the end."""
+"""When a member joins and when it leaves, or only receives; None where it does so at the end."""
 
 
 def _turns(scenario: Scenario, churn: Churn, seed: int, number: int) -> list[tuple[int, list[Stay]]]:

@@ -52,7 +52,7 @@ def _fit(scenario: Scenario, members: int) -> Scenario:
         for workload in scenario.workloads
     )
     churns = (
-        churn if churn.members == "receivers" else replace(churn, members=there(churn.members))
+        replace(churn, members=there(churn.members)) if isinstance(churn.members, tuple) else churn
         for churn in scenario.churns
     )
     faults = (_fit_fault(fault, members) for fault in scenario.faults)
@@ -61,7 +61,7 @@ def _fit(scenario: Scenario, members: int) -> Scenario:
         members=members,
         groups=tuple(replace(group, members=there(group.members)) for group in scenario.groups),
         workloads=tuple(workload for workload in workloads if workload.senders),
-        churns=tuple(churn for churn in churns if churn.members),
+        churns=tuple(churn for churn in churns if churn.members != ()),
         member_plans=tuple(plan for plan in scenario.member_plans if plan.index < members),
         faults=tuple(fault for fault in faults if fault is not None),
     )

@@ -81,9 +81,13 @@ class MemberPlan(Struct, frozen=True, kw_only=True):
 
 
 class Churn(Struct, frozen=True, kw_only=True):
-    """Members that come and go: `rate` of them join in a second, each stays for a time drawn from a range."""
+    """Members that come and go: `rate` of them join in a second, each stays for a time drawn from a range.
 
-    members: tuple[int, ...] | Literal["receivers"] = "receivers"
+    Of `roles`: so many stop sending in a second, and only receive for such a time.
+    """
+
+    of: Literal["members", "roles"] = "members"
+    members: tuple[int, ...] | Literal["receivers", "senders"] | None = None
     rate: float
     stay: int | tuple[int, int]
     start: int = 0

@@ -119,15 +119,14 @@ def _check_churn(scenario: Scenario, churn: Churn, path: str) -> None:
         _within_duration(scenario, f"{path}.stop", churn.stop)
         if churn.stop <= churn.start:
             raise ScenarioError(f"{path}.stop", f"expected a time after the start, {write_duration(churn.start)}")
-    if churn.members == "receivers":
-        members = churned(replace(scenario, members=most_members(scenario)), churn)
-        if not members:
-            raise ScenarioError(f"{path}.members", "nobody only receives here; name those who come and go")
-    else:
-        members = churn.members
+    members = churned(replace(scenario, members=most_members(scenario)), churn)
+    if isinstance(churn.members, tuple):
         _members_exist(scenario, f"{path}.members", members)
+    elif not members:
+        does = "only receives" if churn.of == "members" else "sends"
+        raise ScenarioError(f"{path}.members", f"nobody {does} here; name those who come and go")
     many = joins(scenario, churn)
-    if many < len(members):
+    if churn.of == "members" and many < len(members):
         raise ScenarioError(f"{path}.rate", f"{len(members)} members come and go, and only {many} ever join")
     longest = churn.stay[1] if isinstance(churn.stay, tuple) else churn.stay
     if churn.rate * (longest + AWAY) > len(members) * SECOND:

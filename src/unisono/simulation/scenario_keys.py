@@ -201,8 +201,9 @@ MEMBER_SETTINGS = ("service", "role")
 """Settings that a member has as keys of its own, beside `options`."""
 
 CHURN_KEYS: dict[str, Key] = {
-    "members": Key(or_word("receivers", list_of(MEMBER, least=1))),
-    "rate": Key(number(1e-3, 1e5, "members that join in a second, above 0"), required=True),
+    "of": Key(one_of(("members", "roles"))),
+    "members": Key(or_word("receivers", or_word("senders", list_of(MEMBER, least=1)))),
+    "rate": Key(number(1e-3, 1e5, "members that join, or change their role, in a second, above 0"), required=True),
     "stay": Key(one_or_range(SPAN), required=True),
     "start": Key(TIME),
     "stop": Key(TIME),
