@@ -142,7 +142,7 @@ class Streams:
                 message.seats,
                 message.origins,
                 tuple(process for process in together if process in members),
-                message.primary,
+                AgreedView.of(message).primary,
                 tuple(sorted(self.delivered_here)),
                 lacking,
             )

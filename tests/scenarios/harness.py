@@ -46,7 +46,7 @@ from pathlib import Path
 from tests.scenarios.forgery import Forger
 from tests.scenarios.wording import PACKET_KINDS
 from tests.scenarios.world import DEFAULT_GROUP, Parcel, Pattern, Station, World
-from unisono.engine import ChangeService, Fact, Join, Leave, Recover, Send
+from unisono.engine import ChangeRole, ChangeService, Fact, Join, Leave, Recover, Send
 from unisono.identity import ProcessId
 from unisono.settings import FIELDS, read_setting, read_settings
 from unisono.units import parse_duration, parse_size
@@ -119,6 +119,7 @@ class Interpreter:
             "send": self._send,
             "leave": self._leave,
             "change": self._change,
+            "become": self._become,
             "recover": self._recover,
             "deliver": lambda _: self._world.deliver(),
             "run": lambda words: self._world.run(parse_duration(words[0])),
@@ -197,6 +198,11 @@ class Interpreter:
         names, options = _options(words)
         for name in names:
             self._command(name, Leave(options.get("in", DEFAULT_GROUP)))
+
+    def _become(self, words: list[str]) -> None:
+        role, *names = words
+        for name in names:
+            self._command(name, ChangeRole(DEFAULT_GROUP, read_setting("role", role)))
 
     def _change(self, words: list[str]) -> None:
         names, options = _options(words)

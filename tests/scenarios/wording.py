@@ -18,7 +18,7 @@ from unisono.events import (
 )
 from unisono.identity import ProcessId
 from unisono.wire.control_messages import HIERARCHY_TYPES
-from unisono.wire.membership_messages import CutInfo, NewView, Opinion, Ready, RecoveryInfo, ViewRequest
+from unisono.wire.membership_messages import AddRequest, CutInfo, NewView, Opinion, Ready, RecoveryInfo, ViewRequest
 from unisono.wire.messages import (
     FRAGMENT,
     LEAVE,
@@ -56,6 +56,7 @@ KINDS: dict[type[ControlMessage], str] = {
     NewView: "new-view",
     CutInfo: "cut-info",
     ViewRequest: "view-request",
+    AddRequest: "add-request",
     ProbeRequest: "probe",
     ProbeAnswer: "probe-answer",
 }

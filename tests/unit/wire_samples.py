@@ -150,7 +150,7 @@ def membership_messages(peers: st.SearchStrategy[ProcessId]) -> st.SearchStrateg
             *(proposals, views, views, sequences, sequences, positive, points, primaries, attempts, extensions),
         ),
         st.builds(Ready, proposals),
-        st.builds(NewView, proposals, views, views, seats, origins, suspects, st.none() | st.booleans(), extensions),
+        st.builds(NewView, proposals, views, views, seats, origins, suspects, st.none() | sets, extensions),
         st.builds(CutInfo, views, points),
         st.builds(ViewRequest, peers, st.none() | views),
         st.builds(AddRequest, peers, views, st.builds(Seat, peers, sequences, positive, positive)),
@@ -286,7 +286,7 @@ SAMPLE_CONTROL: list[ControlMessage] = [
     RecoveryInfo(1 << 62, VIEW, VIEW, 900, 9, 4, (UpTo(B, 7),), PrimaryRecord(VIEW, (A, B)), (), b"key"),
     Ready(1 << 62),
     NewView(
-        1 << 62, VIEW, VIEW, (Seat(A, 3, 10, 4),), (Origin(VIEW, VIEW, (A,), (UpTo(B, 7),)),), ((B, (A,)),), True, b""
+        1 << 62, VIEW, VIEW, (Seat(A, 3, 10, 4),), (Origin(VIEW, VIEW, (A,), (UpTo(B, 7),)),), ((B, (A,)),), (A, B), b""
     ),
     CutInfo(VIEW, (UpTo(B, 7),)),
     ViewRequest(B, None),

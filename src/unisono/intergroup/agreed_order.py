@@ -116,7 +116,7 @@ class ByTimestamp(BySource):
             suspects=() if follows else tuple(message.suspects),
             role="sender" if sends else "receiver",
             whole=not sends and tuple(start) == view.start,
-            primary=message.primary,
+            primary=view.primary,
             era=view.era if follows else None,
         )
         self.changed.append(view)
@@ -327,7 +327,7 @@ class ByTimestamp(BySource):
             ((process, reason),),
             transitional=view.members,
             role=role,
-            primary=view.message.primary,
+            primary=view.primary,
             era=view.era,
         )
         self._delivery.enter(step, event)
@@ -462,5 +462,5 @@ class ByTimestamp(BySource):
             merged=tuple(origin.view for origin in message.origins),
             suspects=tuple(message.suspects),
             role=self._context.role,
-            primary=message.primary,
+            primary=transition.view.primary,
         )

@@ -127,8 +127,8 @@ class MembershipRepair:
         view = ViewId(start, context.process, self.attempt)
         origin = None if after is None else Origin(after.era, after.id, (context.process,), ())
         origins = () if origin is None else (origin,)
-        primary = self.primary.alone(context.process)
-        self._install(step, NewView(0, view, view, (seat,), origins, (), primary, b""), origin)
+        electors = self.primary.electors((context.process,), self.primary.alone(context.process))
+        self._install(step, NewView(0, view, view, (seat,), origins, (), electors, b""), origin)
 
     def step_out(self, step: Step, reason: ViewReason) -> None:
         """This process cannot go on in its view: it ends it for itself, and begins anew alone."""
@@ -143,7 +143,7 @@ class MembershipRepair:
         start = self._context.clock.tick(step.now, step.wall)
         seat = Seat(process, self.attempt, sent + 1, number)
         origin = Origin(view, self.view.id, (process,), cut)
-        alone = self.primary.alone(process)
+        alone = self.primary.electors((process,), self.primary.alone(process))
         self._recovery.proposal = None
         others = tuple((source, ()) for source, _ in held)
         next_id = ViewId(start, process, self.attempt)
@@ -294,6 +294,9 @@ class MembershipRepair:
         assert before is not None
         if not self.repairing:
             self._settle_in(step, view.members)
+            if self.primary.may_stand(view) and view.members[0] == self._context.process:
+                self._start(step)  # together they may be the primary component now
+                self._reconsider(step)
             return
         self._rollback_unless(step, self.phase is Phase.CONSENSUS)
         for process in set(view.members) - set(before.members):
@@ -606,7 +609,7 @@ class MembershipRepair:
             self._recovery.seats,
             self._recovery.origins,
             suspects,
-            self.primary.decide(infos),
+            self.primary.electors(proposal.processes, self.primary.decide(infos)),
             b"",
         )
         self._context.broadcast(step, [message])
@@ -659,7 +662,7 @@ class MembershipRepair:
         while len(self._history) > HISTORY:
             del self._history[next(iter(self._history))]
         members = self.view.members
-        if message.primary:
+        if self.view.primary:
             self.primary.installed(message.view, members)
         self._become(step, Phase.SETTLED)
         self._recovery.proposal = None

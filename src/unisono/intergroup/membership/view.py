@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -89,8 +89,18 @@ class AgreedView(Struct, frozen=True):
     def start(self) -> tuple[StartPoint, ...]:
         return tuple(StartPoint(seat.process, seat.sequence, seat.number) for seat in self.seats)
 
+    @property
+    def primary(self) -> bool | None:
+        """Whether this is the primary component: more than half of those who agreed on it are left."""
+        return None if self.message.electors is None else majority(set(self.members), self.message.electors)
+
     def seat(self, process: ProcessId) -> Seat | None:
         return next((seat for seat in self.seats if seat.process == process), None)
+
+
+def majority(members: set[ProcessId], of: Collection[ProcessId]) -> bool:
+    """Whether these are more than half of those."""
+    return 2 * len(members.intersection(of)) > len(of)
 
 
 def start_time(infos: Mapping[ProcessId, RecoveryInfo]) -> int:
