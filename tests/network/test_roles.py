@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from examples.meeting import SPEAKERS
+from examples.meeting import main as meeting
 from tests.network.meeting import messages, run, together
 from unisono import Group, GroupError, SettingError, View, join
 
@@ -61,5 +63,14 @@ def test_bad_wishes_are_refused(realm: str) -> None:
                 ada.become("listener")  # type: ignore[arg-type]
             with pytest.raises(GroupError, match='role="auto"'):
                 ada.become("sender")
+
+    run(main())
+
+
+def test_the_example_of_a_meeting(realm: str) -> None:
+    async def main() -> None:
+        minutes = await meeting(realm=realm)
+        assert minutes[0] == minutes[1] == minutes[2]
+        assert sorted(minutes[0]) == [f"{name}: {name} has a point" for name in SPEAKERS]
 
     run(main())
