@@ -201,7 +201,7 @@ def half_is_enough(patch: pytest.MonkeyPatch) -> None:
     def majority(members: set[ProcessId], of: Any) -> bool:
         return 2 * len(members & set(of)) >= len(set(of))
 
-    patch.setattr("unisono.intergroup.membership.primary._majority", majority)
+    patch.setattr("unisono.intergroup.membership.primary.majority", majority)
 
 
 @planted_bug("a member that was left out never hears of it", "parted and met", "L1", "L2", "L5")

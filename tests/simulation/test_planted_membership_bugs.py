@@ -11,6 +11,7 @@ from tests.exploration.explorer import Explorer
 from tests.exploration.whole import Bounds
 from tests.simulation.planted_bugs import PlantedBug
 from tests.simulation.planted_membership_bugs import PLANTED_MEMBERSHIP
+from tests.simulation.planted_role_bugs import PLANTED_ROLES
 from tests.simulation.worlds import run_world, situation
 
 SEEDS = range(4)
@@ -20,7 +21,7 @@ TIMERS = (1, 2)
 STATES = 12_000
 
 
-@pytest.mark.parametrize("bug", PLANTED_MEMBERSHIP, ids=lambda bug: bug.name)
+@pytest.mark.parametrize("bug", PLANTED_MEMBERSHIP + PLANTED_ROLES, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_caught(bug: PlantedBug, monkeypatch: pytest.MonkeyPatch) -> None:
     bug.plant(monkeypatch)
     if bug.scenario.startswith(EXPLORE):
@@ -39,3 +40,4 @@ def test_a_planted_bug_is_caught(bug: PlantedBug, monkeypatch: pytest.MonkeyPatc
 
 def test_the_list_is_long_enough() -> None:
     assert len({bug.name for bug in PLANTED_MEMBERSHIP}) >= 17
+    assert len({bug.name for bug in PLANTED_ROLES}) >= 10

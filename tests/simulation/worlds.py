@@ -199,6 +199,55 @@ SITUATIONS: dict[str, dict[str, Any]] = {
         "service": "timestamp",
         "primary": 4,
     },
+    "roles change": {
+        "members": 5,
+        "duration": 6 * SECOND,
+        "settle": 12 * SECOND,
+        "network": Network(latency=(MILLISECOND, 4 * MILLISECOND), jitter=MILLISECOND, loss=0.05),
+        "workloads": (Workload(group="g", senders=(0, 1, 2, 3), rate=25.0, size=(50, 3000), stop=6 * SECOND),),
+        "member_plans": (MemberPlan(index=4, options={"role": "receiver"}),),
+        "faults": (
+            *(
+                Fault(kind="become_receiver", at=SECOND + step * 90 * MILLISECOND, members=(step % 4,))
+                for step in range(50)
+            ),
+            Fault(kind="leave", at=3 * SECOND, members=(4,)),
+            Fault(kind="join", at=3500 * MILLISECOND, members=(4,)),
+        ),
+        "service": "timestamp",
+    },
+    "roles change and one dies": {
+        "members": 5,
+        "duration": 6 * SECOND,
+        "settle": 12 * SECOND,
+        "network": Network(latency=(MILLISECOND, 4 * MILLISECOND), jitter=MILLISECOND, loss=0.05),
+        "workloads": (Workload(group="g", rate=25.0, size=50, stop=6 * SECOND),),
+        "faults": (
+            *(
+                Fault(kind="become_receiver", at=SECOND + step * 70 * MILLISECOND, members=(step % 5,))
+                for step in range(60)
+            ),
+            Fault(kind="crash", at=2 * SECOND, members=(2,), restart=500 * MILLISECOND),
+            Fault(kind="crash", at=4 * SECOND, members=(0,), restart=500 * MILLISECOND),
+        ),
+        "service": "timestamp",
+    },
+    "all but one step back and part": {
+        "members": 3,
+        "duration": 8 * SECOND,
+        "settle": 12 * SECOND,
+        "workloads": (
+            Workload(group="g", senders=(0,), rate=20.0, size=50, stop=8 * SECOND),
+            Workload(group="g", senders=(1, 2), rate=20.0, size=50, start=3 * SECOND, stop=8 * SECOND),
+        ),
+        "faults": (
+            Fault(kind="become_receiver", at=1500 * MILLISECOND, members=(1, 2)),
+            Fault(kind="partition", at=2500 * MILLISECOND, groups=((0,), (1, 2)), lasts=5 * SECOND),
+        ),
+        "service": "timestamp",
+        "primary": 3,
+        "patience": SECOND,
+    },
     "bursts": {
         "settle": 20 * SECOND,  # on a quiet link a burst takes its time
         "network": Network(latency=MILLISECOND, burst=Burst(every=5 * SECOND, packets=15)),

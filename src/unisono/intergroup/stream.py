@@ -14,6 +14,7 @@ from unisono.reliable.suppression import RequestTiming
 from unisono.reliable.tickets import Tickets
 from unisono.reliable.windows import Offer, ReceiveWindow
 from unisono.settings import Settings
+from unisono.wire.membership_messages import SenderLeft, read_change
 from unisono.wire.messages import CHANGE, DIRECTLY, FRAGMENT, LEAVE, ActivationGrant, DataMessage, ReportEntry
 
 HORIZON_LIMIT = 512
@@ -131,9 +132,14 @@ class Stream:
         return NO_VIEW
 
     def held(self, mark: ViewMark, start: int) -> int:
-        """Everything that was sent in that view, from `start` on, is here up to this sequence."""
+        """Everything that was sent in that view, from `start` on, is here up to this sequence.
+
+        What comes after a word that it only receives cannot be delivered before somebody says that it sends again.
+        """
         _, high = self._spans.get(mark, (start, start - 1))
-        return max(min(high, self.window.contiguous), start - 1)
+        words = (message for message in self.window.ready if message.flags & CHANGE)
+        last = next((word.sequence for word in words if isinstance(read_change(word.payload), SenderLeft)), high)
+        return max(min(high, self.window.contiguous, last), start - 1)
 
     def enter(self, start: StartPoint, timestamp: int, era: int) -> None:
         """The source is in the view that begins at that time: what came before its start does not belong to it, nor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
 from unisono.wire.layout import DATAGRAM_LIMIT_BYTES
@@ -110,6 +110,11 @@ class ReceiveWindow:
         self.next = start
         self.contiguous = start - 1
         self.highest = start - 1
+
+    @property
+    def ready(self) -> Iterable[DataMessage]:
+        """What is in order and waits to be taken."""
+        return self._ready
 
     def announce(self, sequence: int) -> Range | None:
         """The source has sent up to `sequence`: the part of it that was not known to exist."""

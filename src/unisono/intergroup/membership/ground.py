@@ -14,7 +14,7 @@ from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
 from unisono.reliable.step import Step
 from unisono.trace.schema import MembershipRow
-from unisono.wire.membership_messages import NewView, Origin, Seat, UpTo
+from unisono.wire.membership_messages import NewView, Origin, Seat, SenderLeft, UpTo
 
 
 class StreamGround:
@@ -60,6 +60,10 @@ class StreamGround:
             self._following.ordered.halted = True
         held = {seat.process: self._held(seat, view) for seat in view.seats if seat.process != self._context.process}
         held |= {one.seat.process: one.last for one in view.gone}
+        for said in self._following.said:  # where this process delivers in no order
+            in_era = said.timestamp > view.era.start
+            if in_era and said.source in held and isinstance(said.change, SenderLeft):
+                held[said.source] = min(held[said.source], said.sequence)
         for source, last in () if alone else sorted(self.cuts.held(view, step.now).items()):
             if source in held:
                 held[source] = max(held[source], last)

@@ -16,7 +16,7 @@ from unisono.intergroup.membership.ground import StreamGround
 from unisono.intergroup.membership.receiver import ReceiverRepair
 from unisono.intergroup.membership.repair import MembershipRepair
 from unisono.intergroup.membership.roles import Roles
-from unisono.intergroup.membership.view import AgreedView, Said
+from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
 from unisono.reliable.step import Step
@@ -44,7 +44,6 @@ class Membership:
         "_ground",
         "_receiver",
         "_sending",
-        "_unordered",
         "repair",
         "roles",
         "suspicion",
@@ -69,8 +68,6 @@ class Membership:
         self._receiver = ReceiverRepair(context, following)
         self.roles = Roles(context, sending, following, speaking)
         self._era: ViewId | None = None
-        self._unordered: list[Said] = []
-        """What members said of who sends, while this process does not deliver in their order."""
         self._awaits_until: int | None = None
         self._awaits_in: ViewId | None = None
         self._asked_at = 0
@@ -222,7 +219,6 @@ class Membership:
         era = None if self._context.agreed is None else self._context.agreed.era
         if era != self._era:
             self._era = era
-            self._unordered.clear()
             self.roles.on_new_era(step)
         ordered = self._following.ordered
         if ordered is None:
@@ -241,16 +237,15 @@ class Membership:
             if self._following.entering is None:
                 self._following.said.clear()
             return
-        self._unordered += self._following.said
-        self._following.said.clear()
-        self._unordered.sort(key=lambda said: (said.timestamp, said.source))
+        waiting = self._following.said
+        waiting.sort(key=lambda said: (said.timestamp, said.source))
         streams = [self._following.streams.get(member) for member in view.members if member != self._context.process]
         reached = min((stream.reached for stream in streams if stream is not None), default=self._context.clock.last)
-        while self._unordered and self._unordered[0].timestamp <= reached:
-            said = self._unordered.pop(0)
+        while waiting and waiting[0].timestamp <= reached:
+            said = waiting[0]
             if said.source == self._context.process and said.sequence > self._context.stable:
-                self._unordered.insert(0, said)  # somebody may still lack it
-                break
+                break  # somebody may still lack it
+            del waiting[0]
             following = view.after(said) if said.timestamp > view.era.start else None
             if following is not None:
                 view = following
