@@ -50,6 +50,8 @@ class Charge(msgspec.Struct):
     settings: dict[str, Any]
     loads: list[Load]
     transport: TransportName = "mesh"
+    later: bool = False
+    """It joins its groups when it is told to."""
 
 
 class Command(msgspec.Struct):
@@ -84,7 +86,7 @@ class Member:
             storage=charge.storage,
         )
         await process.start()
-        for name in charge.groups:
+        for name in () if charge.later else charge.groups:
             await self._join(process, name)
         for load in charge.loads:
             self._begin_load(load)
