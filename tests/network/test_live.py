@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -119,3 +121,20 @@ def test_top_shows_who_sends_and_who_only_receives_by_turns(realm: str, tmp_path
     counters = told["runs"][0]["counters"]
     assert counters["PADD"] > 0
     assert counters["PLEAVE"] > 0
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_every_process_that_runs_live(realm: str) -> None:
+    # A test run that was itself put into the background ignores interrupts, and its children would too.
+    program = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    program += "from unisono.cli.main import run; run(sys.argv[1:])"
+    command = [sys.executable, "-c", program, "simulate", "quiet-lan", "--live", "--realm", realm]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "under faults" in line:
+                break
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_SECONDS) == 130
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)

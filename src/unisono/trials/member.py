@@ -55,7 +55,11 @@ class Charge(msgspec.Struct):
 
 
 class Command(msgspec.Struct):
-    """`join`, `leave`, `send`, `change` (the service), `load` and `sever` (in JSON), `stop`, `read` or `end`."""
+    """What the application is to do.
+
+    `join`, `leave`, `send`, `change` (the service), `become` (a sender or receiver), `count_audience`, `load` and
+    `sever` (in JSON), `stop`, `read` or `end`.
+    """
 
     do: str
     group: str | None = None
