@@ -64,7 +64,7 @@ campaign: $(STAMP) ## Run 240 seeds of chaos and 20 of every other scenario but 
 hierarchy: $(STAMP) ## Hold the control hierarchy of 20, 200 and 1,000 sites to its figures, and let a third of its coordinators crash
 	$(BIN)/python -m tests.campaigns.hierarchy
 
-audience: $(STAMP) ## Let a hundred receivers come and go in a second for a minute, and measure 10, 100 and 1,000 that stay
+audience: $(STAMP) ## Let a hundred receivers come and go in a second for a minute, and measure 10 to 1,000 that stay
 	$(BIN)/python -m tests.campaigns.audience
 
 explore: $(STAMP) ## Try every order of what can happen in one repair of three members, within bounds; some minutes

@@ -13,9 +13,11 @@ from unisono.properties.registry import monitor_violations
 from unisono.simulation.draw import draw
 from unisono.simulation.library import load
 from unisono.simulation.scenario import Fault, Network, Scenario, When, Workload
+from unisono.simulation.scenario_keys import FAULTS
 from unisono.trace.run_directory import read_run
 from unisono.trace.schema import DeliverRow, MembershipRow, SendRow
 from unisono.trials.hosts import why_not_here
+from unisono.trials.loopback import MADE, MOST, fit, refuse_what_needs_a_network
 from unisono.trials.packets import read_packet, with_payload
 from unisono.trials.trial import NOT_REAL, refuse_what_cannot_be_made, run_trial
 from unisono.units import MILLISECOND, SECOND
@@ -127,6 +129,24 @@ def test_what_cannot_be_made_is_refused_with_a_word(kind: str) -> None:
 def test_a_fault_that_waits_for_a_row_is_refused() -> None:
     with pytest.raises(ScenarioError, match=r"fault\[0\]\.when"):
         refuse_what_cannot_be_made(trial(Fault(kind="crash", when=When(kind="SEND"), members=(0,))))
+
+
+@pytest.mark.parametrize("kind", sorted(set(FAULTS) - set(MADE)))
+def test_what_needs_a_hub_is_refused_on_the_loopback(kind: str) -> None:
+    with pytest.raises(ScenarioError, match=r"fault\[0\]\.kind"):
+        refuse_what_needs_a_network(trial(Fault(kind=kind, at=SECOND, members=(0,))))
+
+
+def test_a_scenario_is_made_smaller_for_the_loopback_with_fewer_who_come_and_go() -> None:
+    """Sixteen of two hundred receivers are left, and eight joins of a hundred."""
+    whole = load("receiver-churn")
+    small = fit(whole)
+    assert small.members == MOST == 24
+    assert [churn.rate for churn in small.churns] == [8.0]
+    drawn = draw(small, 0)
+    refuse_what_needs_a_network(drawn)
+    assert {plan.index for plan in drawn.member_plans} == set(range(24))
+    assert fit(small) == small
 
 
 def test_a_packet_keeps_its_addresses_when_its_datagram_changes() -> None:

@@ -13,7 +13,7 @@ from unisono.simulation.machine import Machine
 from unisono.simulation.packet_rules import classify
 from unisono.simulation.scenario import Scenario
 from unisono.simulation.world import World
-from unisono.trace.schema import AnyRow, GaugeRow
+from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, SendRow
 from unisono.units import SECOND
 
 STEADY = 8 * SECOND
@@ -30,6 +30,20 @@ class Figures(NamedTuple):
     delivered: int
     violations: int
     estimate: int | None
+    sent: int
+    """Messages that were sent when everybody had come."""
+    reached: int
+    """How often one of these was delivered: by every member, if all is well."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether every member got every message that was sent when everybody had come."""
+        return 0 < self.sent * self.members == self.reached
+
+    @property
+    def counted(self) -> bool:
+        """Whether the estimate is within a tenth of the truth."""
+        return self.estimate is not None and abs(self.estimate - self.members) <= self.members / 10
 
 
 def large_audience(receivers: int, seconds: int, seed: int, **options: Any) -> Scenario:
@@ -50,6 +64,8 @@ class Crowd(World):
         self._speakers = {plan.index for plan in drawn.member_plans}
         self._until = drawn.duration
         self._bytes = 0
+        self._sent: set[tuple[str, int]] = set()
+        self._reached = 0
         self.estimate: int | None = None
 
     def transmit(self, machine: Machine, effect: SendDatagram) -> None:
@@ -61,12 +77,25 @@ class Crowd(World):
     def write(self, row: AnyRow) -> None:
         if isinstance(row, GaugeRow) and row.name == "audience estimate":
             self.estimate = row.value
+        elif isinstance(row, SendRow):
+            if self.now >= STEADY:
+                self._sent.add((row.process, row.number))
+        elif isinstance(row, DeliverRow):
+            self._reached += (row.source, row.number) in self._sent
         super().write(row)
 
     def figures(self) -> Figures:
         control = self._bytes / len(self._speakers) / ((self._until - STEADY) / SECOND)
         violations = len(self.monitors.violations)
-        return Figures(len(self.machines), control, self.counters["DELIVER"], violations, self.estimate)
+        return Figures(
+            members=len(self.machines),
+            control=control,
+            delivered=self.counters["DELIVER"],
+            violations=violations,
+            estimate=self.estimate,
+            sent=len(self._sent),
+            reached=self._reached,
+        )
 
 
 def run_crowd(drawn: Scenario) -> Figures:

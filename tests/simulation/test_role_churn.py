@@ -1,4 +1,4 @@
-"""Members that stop sending and begin again all the time (part of every run: `unisono simulate role-churn`)."""
+"""Members that stop sending and begin again all the time: nothing is lost, and no repair is entered (N23)."""
 
 from __future__ import annotations
 

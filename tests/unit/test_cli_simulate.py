@@ -123,6 +123,9 @@ def test_explain(call: Call) -> None:
         (["chaos", "--jobs", "0"], "--jobs"),
         (["chaos", "--keep", "some"], "--keep"),
         (["chaos", "--nonsense"], "--nonsense"),
+        (["chaos", "--live", "--real"], "give either --real or --live"),
+        (["chaos", "--realm", "here"], "add --live"),
+        (["one-way", "--live"], "cannot be made on the loopback"),
         (["."], "cannot be read: Is a directory"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -24,6 +25,7 @@ from unisono.cli.simulation_report import (
     show_seed,
 )
 from unisono.errors import TraceError
+from unisono.runtime.interfaces import LOOPBACK
 from unisono.simulation.campaign import (
     Keep,
     Runner,
@@ -38,7 +40,7 @@ from unisono.simulation.campaign import (
 from unisono.simulation.draw import draw
 from unisono.simulation.library import load
 from unisono.simulation.outcome import Outcome
-from unisono.simulation.scenario import Scenario
+from unisono.simulation.scenario import DEFAULT_GROUP, Scenario
 from unisono.simulation.scenario_text import write_scenario
 from unisono.trace.catalogue import CATALOGUE
 from unisono.trace.run_directory import is_run_directory
@@ -69,6 +71,13 @@ def simulate(
     real: Annotated[
         bool, typer.Option("--real", help="Run it on real processes, in namespaces of this machine; needs root.")
     ] = False,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Run it on real processes that `unisono top` can watch, without bad networks."),
+    ] = False,
+    realm: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --live, the realm of the processes; by default a new one.")
+    ] = None,
 ) -> None:
     """Run a scenario in simulation, or on real processes, and check every promise.
 
@@ -81,6 +90,7 @@ def simulate(
       unisono simulate chaos --seeds 0:500 --out runs
       unisono simulate chaos --seed 17 --set loss=0.05 --explain
       unisono simulate rough-ride --real --out run
+      unisono simulate receiver-churn --live
     """
     if listed:
         show_scenarios(as_json)
@@ -89,8 +99,16 @@ def simulate(
         raise typer.BadParameter(
             "name a scenario or a file; --list shows the scenarios there are", param_hint="NAME|FILE"
         )
+    if real and live:
+        raise typer.BadParameter("give either --real or --live", param_hint="--live")
+    if realm is not None and not live:
+        raise typer.BadParameter("only processes that run live are in a realm; add --live", param_hint="--realm")
     changed = changes or []
     loaded = load(scenario, changed)
+    if live and not any(_is_size(change) for change in changed):
+        from unisono.trials.loopback import fit
+
+        loaded = fit(loaded)
     chosen = _chosen_seeds(loaded, seed, seeds)
     if explain:
         if len(chosen) > 1:
@@ -103,6 +121,10 @@ def simulate(
     if real:
         runner, workers, keep = _real_runner(), 1, Keep.ALL
         replay.append("--real")
+    if live:
+        realm = realm or f"live-{os.getpid()}"
+        runner, workers, keep = _live_runner(loaded, realm), 1, Keep.ALL
+        replay += ["--live", "--realm", realm]
     if seeds is None:
         _run_one(loaded, chosen[0], out, runner, replay, as_json)
     else:
@@ -116,6 +138,30 @@ def _real_runner() -> Runner:
     def run(scenario: Scenario, out: Path | None) -> Outcome:
         with Phases() as phases:
             return run_trial(scenario, out, phases.show)
+
+    return partial(run_seed_by, run)
+
+
+def _is_size(change: str) -> bool:
+    return change.partition("=")[0].strip() == "members"
+
+
+def _live_runner(scenario: Scenario, realm: str) -> Runner:
+    """Says how the processes can be watched, then runs them by the clock."""
+    from unisono.trials.loopback import refuse_what_needs_a_network, run_on_loopback
+
+    groups = [group.name for group in scenario.groups] or [DEFAULT_GROUP]
+
+    def run(drawn: Scenario, out: Path | None) -> Outcome:
+        refuse_what_needs_a_network(drawn)
+        typer.echo(
+            f"{drawn.members} processes on the loopback of this machine; watch them in another terminal:", err=True
+        )
+        for group in groups:
+            watch = ["unisono", "top", group, "--realm", realm, "--interface", LOOPBACK]
+            typer.echo(f"  {shlex.join(watch)}", err=True)
+        with Phases() as phases:
+            return run_on_loopback(drawn, out, phases.show, realm)
 
     return partial(run_seed_by, run)
 

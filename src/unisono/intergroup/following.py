@@ -69,6 +69,7 @@ class Following:
         "_presentation",
         "_repairing",
         "_sending",
+        "_unneeded",
         "activations",
         "entering",
         "lost",
@@ -90,6 +91,8 @@ class Following:
         self._followed: dict[ProcessId, None] = {}
         self._entering: dict[ProcessId, None] = {}
         """Who has said that it is about to be a sender."""
+        self._unneeded: dict[ProcessId, Address] = {}
+        """Who was heard while nobody here wanted it."""
         self.entering: Entering | None = None
         """The way into timestamp order, while it is not there yet."""
         self._presentation = self._present()
@@ -233,10 +236,18 @@ class Following:
             return
         settings = self._context.settings
         if not self._needs(source.name):
+            if len(self._unneeded) < DEPARTED_LIMIT:
+                self._unneeded[source] = address
             return
         if source in self._followed and not settings.rejoin:
             return
         self.activations.begin(step, source, address)
+
+    def consider_all(self, step: Step) -> None:
+        """This process begins to take part with others: whom it has heard it need not wait to hear again."""
+        heard, self._unneeded = self._unneeded, {}
+        for source, address in sorted(heard.items()):
+            self.consider(step, source, address)
 
     def forget(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
         """A source is gone without a farewell."""
@@ -247,9 +258,12 @@ class Following:
         self.activations.forget(source)
         self._departed.pop(source, None)
         self._entering.pop(source, None)
+        self._unneeded.pop(source, None)
 
     def on_data(self, step: Step, packet: DataPacket, address: Address) -> None:
         last = packet.messages[-1]
+        if last.flags & LEAVE:
+            self._unneeded.pop(packet.source, None)
         if not last.flags & LEAVE and self._welcome_back(step, packet.source, last.sequence, 0):
             self.consider(step, packet.source, address)
         stream = self._active(packet.source)
@@ -286,6 +300,7 @@ class Following:
             return
         if message.leaving:
             self.activations.forget(source)
+            self._unneeded.pop(source, None)
         else:
             self.consider(step, source, address)
         stream = self._active(source)

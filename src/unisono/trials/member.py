@@ -50,10 +50,16 @@ class Charge(msgspec.Struct):
     settings: dict[str, Any]
     loads: list[Load]
     transport: TransportName = "mesh"
+    later: bool = False
+    """It joins its groups when it is told to."""
 
 
 class Command(msgspec.Struct):
-    """`join`, `leave`, `send`, `change` (the service), `load` and `sever` (in JSON), `stop`, `read` or `end`."""
+    """What the application is to do.
+
+    `join`, `leave`, `send`, `change` (the service), `become` (a sender or receiver), `count_audience`, `load` and
+    `sever` (in JSON), `stop`, `read` or `end`.
+    """
 
     do: str
     group: str | None = None
@@ -84,7 +90,7 @@ class Member:
             storage=charge.storage,
         )
         await process.start()
-        for name in charge.groups:
+        for name in () if charge.later else charge.groups:
             await self._join(process, name)
         for load in charge.loads:
             self._begin_load(load)

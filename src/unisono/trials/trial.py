@@ -1,7 +1,8 @@
 """A trial: a scenario with all its draws made, run by the clock on real processes.
 
 The faults are those of the simulator, carried out by the same code; what cannot be made on one machine is refused
-beforehand. Afterwards the spools of all lives become one trace, which the same monitors judge.
+beforehand. Afterwards the spools of all lives become one trace, which the same monitors judge. The processes are in
+namespaces with a hub between them, or on the loopback of this machine: see unisono.trials.loopback.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from typing import Literal, cast
 
 from unisono.errors import ScenarioError
 from unisono.properties.registry import MonitorSuite
+from unisono.runtime.interfaces import LOOPBACK
 from unisono.runtime.tracing import host_mark
 from unisono.settings import Role, Service
+from unisono.simulation.campaign import usable_cores
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
-from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, Scenario
+from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario
 from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.troubles import Troubles
 from unisono.trace.recorder import Recorder
@@ -39,6 +42,8 @@ NOT_REAL = ("slow", "clock_step", "clock_drift", "timer_drift", "disk", "replay"
 PORT = 4700
 LEAD = SECOND
 """From the moment when all members have joined until the clock of the scenario starts."""
+STARTS = 2
+"""So many processes start at a time on each core: a start is not to take longer because there are many."""
 
 Progress = Callable[[float, str], None]
 
@@ -52,15 +57,15 @@ def refuse_what_cannot_be_made(scenario: Scenario) -> None:
             )
         if fault.when is not None:
             raise ScenarioError(f"fault[{index}].when", "rows of real processes come too late for this; give a time")
-    for index, plan in enumerate(scenario.member_plans):
-        if plan.joins or plan.leaves is not None:
-            raise ScenarioError(f"member[{index}]", "use the faults join and leave with real processes")
 
 
 class Trial:
-    """One run on real processes; also the stage on which the faults of the simulator act."""
+    """One run on real processes; also the stage on which the faults of the simulator act.
 
-    def __init__(self, scenario: Scenario, hosts: Hosts, folder: Path) -> None:
+    Without hosts they are on the loopback, and nothing is done to their packets.
+    """
+
+    def __init__(self, scenario: Scenario, hosts: Hosts | None, folder: Path, realm: str | None = None) -> None:
         assert isinstance(scenario.members, int), "a trial runs a drawn scenario"
         assert scenario.seed is not None, "a trial runs a drawn scenario"
         self._scenario = scenario
@@ -68,6 +73,7 @@ class Trial:
         self._began = time.monotonic_ns() + int(READY_SECONDS * SECOND)  # not known yet, but not later
         self._loop = asyncio.get_running_loop()
         self._recorder = Recorder(f"{scenario.name}-{scenario.seed}", "", host_mark())
+        self._realm = realm or f"trial-{self._began}"
         self._restarting: set[asyncio.Task[None]] = set()
         self._kills: list[Kill] = []
         self._groups = scenario.groups or (GroupPlan(name=DEFAULT_GROUP, members=tuple(range(scenario.members))),)
@@ -77,32 +83,39 @@ class Trial:
         self.network = Network(scenario.network, scenario.members, scenario.sites or scenario.members, self.seed, False)
         self.members = [self._member(index, hosts) for index in range(scenario.members)]
         self.machines = cast(list[Machine], self.members)  # as far as the faults that are let in go
-        self.hub = Hub(self.network, hosts.descriptors, lambda: self.now)
+        self.hub = None if hosts is None else Hub(self.network, hosts.descriptors, lambda: self.now)
         self.troubles = Troubles(self)
 
     @property
     def now(self) -> int:
         return time.monotonic_ns() - self._began
 
-    def _member(self, index: int, hosts: Hosts) -> MemberProcess:
+    def _member(self, index: int, hosts: Hosts | None) -> MemberProcess:
         scenario = self._scenario
         name = f"p{index}"
-        overrides = next((plan.options for plan in scenario.member_plans if plan.index == index), {})
+        plan = next((plan for plan in scenario.member_plans if plan.index == index), MemberPlan(index=index))
         charge = Charge(
             name=name,
             life=0,
             seed=self.seed,
-            realm=f"trial-{self._began}",
-            interface=str(address_of(index)),
-            port=PORT,
-            seeds=[f"{address_of(other)}:{PORT}" for other in range(len(hosts.descriptors)) if other != index],
+            realm=self._realm,
+            interface=LOOPBACK,
+            port=0,
+            seeds=[],
             trace=str(self._folder / "spool"),
             storage=str(self._folder / "disk" / name),
-            groups=[plan.name for plan in self._groups if index in plan.members],
-            settings={**scenario.options, **overrides},
+            groups=[group.name for group in self._groups if index in group.members],
+            settings={**scenario.options, **plan.options},
             loads=[],
+            transport="multicast",
+            later=plan.joins > 0,
         )
-        return MemberProcess(index, charge, hosts.command(index), self._folder / f"{name}.log")
+        if hosts is not None:
+            charge.interface, charge.port, charge.transport = str(address_of(index)), PORT, "mesh"
+            others = (other for other in range(len(hosts.descriptors)) if other != index)
+            charge.seeds = [f"{address_of(other)}:{PORT}" for other in others]
+        command = [] if hosts is None else hosts.command(index)
+        return MemberProcess(index, charge, command, self._folder / f"{name}.log")
 
     def _loads(self, index: int) -> Iterator[Load]:
         for workload in self._scenario.workloads:
@@ -114,7 +127,8 @@ class Trial:
     async def run(self, progress: Progress) -> None:
         """The safety phase, then healing, then the time to converge, all in real time."""
         scenario = self._scenario
-        await asyncio.gather(*(member.start() for member in self.members))
+        progress(0.0, "starting processes")
+        await self._start_all()
         self._began = min(self._began, time.monotonic_ns() + LEAD)
         for member in self.members:
             member.load(list(self._loads(member.index)))
@@ -122,6 +136,8 @@ class Trial:
             stop = min(workload.stop or scenario.duration, scenario.duration)
             self.schedule(workload.start, lambda now: self._note("load", "begin"))
             self.schedule(stop, lambda now: self._note("load", "end"))
+        for plan in scenario.member_plans:
+            self._arrange(self.machines[plan.index], plan)
         self.troubles.arrange(scenario.faults)
         await self._wait_until(scenario.duration, progress, "under faults")
         self.troubles.end_all()
@@ -129,7 +145,24 @@ class Trial:
         await self._wait_until(scenario.duration + scenario.settle, progress, "settling")
         await asyncio.gather(*self._restarting)
         await asyncio.gather(*(member.end() for member in self.members))
-        self.hub.close()
+        if self.hub is not None:
+            self.hub.close()
+
+    async def _start_all(self) -> None:
+        room = asyncio.Semaphore(STARTS * usable_cores())
+
+        async def start(member: MemberProcess) -> None:
+            async with room:
+                await member.start()
+
+        await asyncio.gather(*map(start, self.members))
+
+    def _arrange(self, machine: Machine, plan: MemberPlan) -> None:
+        """When a member comes and goes, where its plan says so."""
+        if plan.joins:
+            self.schedule(plan.joins, lambda now: self.join(machine, None))
+        if plan.leaves is not None:
+            self.schedule(plan.leaves, lambda now: self.leave(machine, None))
 
     async def _wait_until(self, at: int, progress: Progress, phase: str) -> None:
         whole = self._scenario.duration + self._scenario.settle
@@ -137,10 +170,11 @@ class Trial:
             progress(max(0, self.now) / whole, phase)
             await asyncio.sleep(min(left / SECOND, 0.5))
 
-    def kill_all(self) -> None:
-        for member in self.members:
-            if member.alive:
-                member.kill()
+    async def kill_all(self) -> None:
+        living = [member for member in self.members if member.alive]
+        for member in living:
+            member.kill()
+        await asyncio.gather(*(member.gone() for member in living))
 
     # The stage of the faults.
 
@@ -191,13 +225,25 @@ class Trial:
         return gather(self._folder / "spool", run, [member.name for member in self.members], self._kills, self.rows)
 
 
-def run_trial(scenario: Scenario, out: Path | None = None, progress: Progress = lambda part, phase: None) -> Outcome:
-    """Run a drawn scenario on real processes; the trace goes to `out` where given."""
+def _nothing(part: float, phase: str) -> None:
+    """Nobody wants to know how far a trial is."""
+
+
+def run_trial(scenario: Scenario, out: Path | None = None, progress: Progress = _nothing) -> Outcome:
+    """Run a drawn scenario on real processes in namespaces; the trace goes to `out` where given."""
     refuse_what_cannot_be_made(scenario)
     assert isinstance(scenario.members, int), "a trial runs a drawn scenario"
+    with Hosts(scenario.members) as hosts:
+        return conduct(scenario, hosts, None, out, progress)
+
+
+def conduct(
+    scenario: Scenario, hosts: Hosts | None, realm: str | None, out: Path | None, progress: Progress
+) -> Outcome:
+    """Run a drawn scenario that can be made here, and judge it."""
     began = time.perf_counter()
-    with TemporaryDirectory(prefix="unisono-trial-") as folder, Hosts(scenario.members) as hosts:
-        rows, counters = asyncio.run(_run(scenario, hosts, Path(folder), progress))
+    with TemporaryDirectory(prefix="unisono-trial-") as folder:
+        rows, counters = asyncio.run(_run(scenario, hosts, Path(folder), realm, progress))
     monitors = MonitorSuite()
     marks: Counter[str] = Counter()
     for row in rows:
@@ -222,12 +268,14 @@ def run_trial(scenario: Scenario, out: Path | None = None, progress: Progress = 
     return outcome
 
 
-async def _run(scenario: Scenario, hosts: Hosts, folder: Path, progress: Progress) -> tuple[list[AnyRow], Counter[str]]:
-    trial = Trial(scenario, hosts, folder)
+async def _run(
+    scenario: Scenario, hosts: Hosts | None, folder: Path, realm: str | None, progress: Progress
+) -> tuple[list[AnyRow], Counter[str]]:
+    trial = Trial(scenario, hosts, folder, realm)
     try:
         await trial.run(progress)
     except BaseException:
-        trial.kill_all()
+        await trial.kill_all()
         raise
     counters = Counter(trial.network.counters)
     for member in trial.members:

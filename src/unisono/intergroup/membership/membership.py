@@ -326,3 +326,4 @@ class Membership:
             step.mark("drawn-in")
             self._context.speaks = True
             self._begin_alone(step)
+            self._following.consider_all(step)
