@@ -25,7 +25,7 @@ def begins_too_late(patch: pytest.MonkeyPatch) -> None:
     original = Roles.on_add_request
 
     def on_add_request(self: Roles, step: Step, source: ProcessId, message: AddRequest) -> None:
-        seat = replace(message.seat, sequence=message.seat.sequence + 1, number=message.seat.number + 1)
+        seat = message.seat._replace(sequence=message.seat.sequence + 1, number=message.seat.number + 1)
         original(self, step, source, replace(message, seat=seat))
 
     patch.setattr(Roles, "on_add_request", on_add_request)
@@ -85,7 +85,9 @@ def first_words_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Speaking, "begin_term", begin_term)
 
 
-@planted_bug("a repair forgets who has gone in its era", "roles change and one dies", "D5", "D9", "O4", "O5", "O7", "L5")
+@planted_bug(
+    "a repair forgets who has gone in its era", "roles change and one dies", "D5", "D9", "O4", "O5", "O7", "L5"
+)
 def gone_forgotten(patch: pytest.MonkeyPatch) -> None:
     original = AgreedView._without
 
@@ -106,7 +108,9 @@ def sends_after_the_last_word(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sending, "paused", property(lambda self: False, lambda self, value: None))
 
 
-@planted_bug("a repair names members that have gone by the order", "roles change and one dies", "L1", "L5", "L6", "M1", "M4")
+@planted_bug(
+    "a repair names members that have gone by the order", "roles change and one dies", "L1", "L5", "L6", "M1", "M4"
+)
 def stale_members(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MembershipRepair, "on_changed", lambda self, step, view: None)
 

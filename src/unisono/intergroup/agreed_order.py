@@ -244,10 +244,10 @@ class ByTimestamp(BySource):
             step.mark("application-full")
 
     def _hand_own(self, step: Step) -> bool:
-        """The next message is this process's own; False when it is a farewell that somebody may still lack."""
+        """The next message is this process's own; False when it is a last word that another sender may still lack."""
         own = self._delivery.oldest_own
         assert own is not None
-        if isinstance(own.change, SenderLeft) and own.sequence > self._context.stable and not self._pending:
+        if not self._pending and self._context.lacks(own.sequence, own.change):
             return False
         self._delivery.hand_own(step)
         if own.change is not None:

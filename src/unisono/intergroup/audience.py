@@ -6,6 +6,7 @@ promised can become stable without it; it stops counting only when it says so, o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum, auto
 
 from unisono.engine import Address
@@ -210,6 +211,11 @@ class Audience:
             self._lowest = min(received)
             self._last = received.count(self._lowest)
         return self._lowest
+
+    def known(self, members: Iterable[ProcessId], last_sent: int) -> int:
+        """Everything up to here has been received by all of these who count."""
+        found = (self._listeners.get(member) for member in members)
+        return min((listener.received for listener in found if listener is not None), default=last_sent)
 
     def silent(self, now: int, patience: int) -> list[ProcessId]:
         return sorted(receiver for receiver, listener in self._listeners.items() if now - listener.heard >= patience)

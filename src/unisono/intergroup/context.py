@@ -17,6 +17,7 @@ from unisono.sealing import KeyAgreement, Seal
 from unisono.settings import Role, Settings
 from unisono.trace.schema import RepairRow
 from unisono.wire.layout import group_number
+from unisono.wire.membership_messages import Change, SenderLeft
 from unisono.wire.messages import ControlMessage, Whereabouts
 from unisono.wire.writing import DatagramWriter
 
@@ -41,6 +42,7 @@ class Context:
         "group",
         "held_back",
         "keys",
+        "known",
         "may_send",
         "multicast",
         "number",
@@ -88,6 +90,8 @@ class Context:
         """This process is about to become a sender: it can be followed, and sends nothing."""
         self.stable = 0
         """Everybody who counts has what this process sent up to here."""
+        self.known = 0
+        """Every sender of the view that counts has it up to here; looked up while this process has said its last."""
         self.held_back = False
         """Nothing is sent now: a view is about to end."""
         self.awaits = False
@@ -112,6 +116,13 @@ class Context:
     def role(self) -> Role:
         """What this process is now."""
         return "sender" if self.settings.role == "sender" else "receiver"
+
+    def lacks(self, sequence: int, change: Change | None) -> bool:
+        """Whether somebody who must have it may lack what this process said of its role: all senders, but for the last
+        one, whose word everybody must have."""
+        if not isinstance(change, SenderLeft):
+            return False
+        return sequence > (self.stable if change.final else self.known)
 
     @property
     def mark(self) -> ViewMark:

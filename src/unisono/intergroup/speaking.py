@@ -66,6 +66,7 @@ class Speaking:
         "_delivery",
         "_early_at",
         "_gathered",
+        "_lingers",
         "_receiving",
         "_released",
         "_reporting",
@@ -91,6 +92,8 @@ class Speaking:
         self._gathered = GatheredReports()
         self._reporting = DIRECTLY
         self.leaving = False
+        self._lingers = False
+        """This process only receives, and somebody may still lack what it sent."""
         self._term: Term | None = None
         self._released: dict[ProcessId, int] = {}
         """Who had everything when this process fell silent, under which activation."""
@@ -132,7 +135,7 @@ class Speaking:
             self._let_in(step)
             self._release(step)
         sending.note_blocked(step)
-        if self._context.role == "sender" or self._context.turns:
+        if self._context.role == "sender" or self._context.turns or self._lingers:
             self._context.deadlines.set("keep-alive", self._next_keep_alive(sending.last_sent_at, step.now))
 
     @property
@@ -152,16 +155,22 @@ class Speaking:
 
     def begin_term(self, step: Step) -> None:
         """This process is a sender from here on: who asks soon gets everything from here on."""
+        self._lingers = False
         until = step.now + TERM_INTERVALS * self._context.settings.keep_alive
         self._term = Term(*self.sending.boundary(), self._context.clock.last, until)
 
     def fall_silent(self, step: Step) -> None:
-        """This process only receives from here on, and everybody has what it sent."""
+        """This process only receives from here on; it stays to repair what receivers lack, and then says no more."""
+        self._term = None
+        self._lingers = True
+        self._release(step)
+
+    def _go(self, step: Step) -> None:
+        """Everybody has what this process sent as a sender."""
+        self._lingers = False
         self._context.broadcast(step, [self.sending.keep_alive(step, 0, DIRECTLY, leaving=True)])
         self._context.deadlines.clear("keep-alive")
-        self._term = None
         self._released = self.audience.clear(step.now)
-        self._release(step)
 
     def become_leaving(self, step: Step) -> None:
         """Say farewell after everything that waits to be sent; a mere receiver was never heard and just goes."""
@@ -384,7 +393,7 @@ class Speaking:
     def _why_ignore_request(self, listener: Listener | None, message: ActivationRequest) -> Reason | None:
         if self.leaving:
             return Reason.NOT_MEMBER
-        if self._has_said_last and (listener is None or self._context.role == "receiver"):
+        if self._has_said_last and listener is None:
             return Reason.ONLY_RECEIVES
         if not self._context.keys.accept(message.extension):
             return Reason.KEYS_REFUSED
@@ -416,15 +425,23 @@ class Speaking:
         return listener
 
     def _release(self, step: Step) -> None:
-        stable = self._context.stable = self.audience.stable(self.sending.last_sequence)
-        if self.sending.window.first is None:
-            return
+        last = self.sending.last_sequence
+        stable = self._context.stable = self.audience.stable(last)
+        if self.sending.paused:
+            view = self._context.agreed
+            self._context.known = stable if view is None else self.audience.known(view.members, last)
+        if self.sending.window.first is not None:
+            self._release_up_to(step, stable)
+        if self._lingers and stable >= last and not self._context.turns and not self.leaving:
+            self._go(step)
+
+    def _release_up_to(self, step: Step, stable: int) -> None:
         own = self._delivery.oldest_own
         if self._term is not None:
             if step.now >= self._term.until or not self.sending.has_room:
                 self._term = None
             else:
-                stable = self._term.sequence - 1
+                stable = min(stable, self._term.sequence - 1)
         self.sending.release(step, min(stable, own.sequence - 1) if own else stable)
 
     def _leave_behind(self, step: Step, receiver: ProcessId, mark: str) -> None:

@@ -243,7 +243,7 @@ class Membership:
         reached = min((stream.reached for stream in streams if stream is not None), default=self._context.clock.last)
         while waiting and waiting[0].timestamp <= reached:
             said = waiting[0]
-            if said.source == self._context.process and said.sequence > self._context.stable:
+            if said.source == self._context.process and self._context.lacks(said.sequence, said.change):
                 break  # somebody may still lack it
             del waiting[0]
             following = view.after(said) if said.timestamp > view.era.start else None
