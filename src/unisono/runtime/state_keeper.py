@@ -138,6 +138,7 @@ class StateKeeper:
     async def _save(self, effect: SaveState) -> None:
         """Let the application write its state; what comes meanwhile waits on disk."""
         self.inbox.hold()
+        done: StateSaved | StateNotSaved
         try:
             with self._blobs.path(effect.blob).open("wb", buffering=MIB) as file:
                 await _call(self._state.save, file)
@@ -145,11 +146,12 @@ class StateKeeper:
                 size = file.seek(0, io.SEEK_END)
         except Exception as error:
             _LOG.exception("the state of %s could not be written for another", self._group)
-            self._give(StateNotSaved(self._group, effect.request, str(error)))
+            done = StateNotSaved(self._group, effect.request, str(error))
         else:
-            self._give(StateSaved(self._group, effect.request, size))
+            done = StateSaved(self._group, effect.request, size)
         finally:
             self.inbox.release()
+        self._give(done)  # the next request to save, if this brings one, stands behind what came meanwhile
 
     async def _take(self, load: LoadState) -> None:
         """Let the application take a state; what came since its point follows."""
