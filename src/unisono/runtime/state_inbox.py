@@ -168,6 +168,8 @@ class StateInbox(Inbox):
                 await asyncio.shield(running)
                 if self._running is running:
                     self._running = None
+            if self._draining and not self._before and not self._ready:
+                await asyncio.sleep(0)  # a long backlog, taken at once, would keep the process from all else
             if not self._is_next_here():
                 await self._wait_for_more()
                 if not self._is_next_here():
