@@ -268,7 +268,7 @@ class Transfers:
             lacking = Lacking(Lack.STATELESS, want.floor.view)
             return [SendFrame(channel, write_transfer_frame(lacking)), CloseChannel(channel)]
         if ward.fetching is not None:
-            return ward.serving.refuse(channel, Lack.NEWCOMER)
+            return ward.serving.refuse(channel, Lack.NEWCOMER, ward.fetching.known)
         self._served[channel] = want.group
         return self._forget_ended(want.group, ward.serving.on_want(channel, want, now))
 

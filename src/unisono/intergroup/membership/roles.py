@@ -79,6 +79,8 @@ class Roles:
 
     def become(self, step: Step, role: Role) -> None:
         """The application, or its activity, wants this process to be that."""
+        if role == "sender":
+            self._sent_at = step.now
         if self.wish != role:
             self.wish = role
             self._wished_at = step.now
