@@ -1,4 +1,4 @@
-"""The counter of the examples in processes of their own: killed, stopped, cut off, merged; nothing that counted is lost."""
+"""The counter of the examples in processes of their own: killed, stopped, cut off, merged; no count is lost."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def test_the_count_survives_a_cut_network(realm: str, tmp_path: Path) -> None:
 
         def member(host: int, name: str) -> Talker:
             address = switch.address(host)
-            return stack.enter_context(
-                closing(start(name, realm, tmp_path, switch.command(host), interface=address))
-            )
+            return stack.enter_context(closing(start(name, realm, tmp_path, switch.command(host), interface=address)))
 
         ada, bob, eve = (member(host, name) for host, name in enumerate(("ada", "bob", "eve")))
         wait_for_count(0, ada, bob, eve)

@@ -124,6 +124,13 @@ class StateInbox(Inbox):
         self._holding = True
         self._pay()
 
+    def forget(self) -> None:
+        """Throw away what is on disk, while the inbox is held."""
+        assert self._holding, "what waits on disk is not to be taken yet"
+        self._count(_messages(self._overflow))
+        self._overflow = []
+        self._spool.clear()
+
     def restart(self) -> None:
         """Throw away what was not taken, and hold what comes from now on."""
         self._count(_messages(self._before) + _messages(self._overflow) + self._owed)

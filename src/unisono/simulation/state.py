@@ -25,7 +25,7 @@ from unisono.identity import Point, ProcessId, StartPoint
 from unisono.simulation.disk import Disk, DiskError
 from unisono.trace.schema import MembershipRow, body_hash
 from unisono.transfer import Kept, Reach
-from unisono.transfer.kept import after
+from unisono.transfer.kept import after, comes_in
 from unisono.transfer.track import Track
 
 SAMPLED = 8
@@ -89,6 +89,8 @@ class StateKeeper:
             if isinstance(event, View):
                 self._view = event
             if not self.has:
+                if isinstance(event, View) and comes_in(event):
+                    self._kept.clear()
                 self._kept.append(event)
             elif reading and not self._waiting:
                 self._apply(event)

@@ -14,7 +14,6 @@ from hashlib import sha256
 from xxhash import xxh3_64_intdigest
 
 from unisono.engine import (
-    Address,
     Channel,
     CloseChannel,
     Deliver,
@@ -104,7 +103,7 @@ class Fetching:
         group: str,
         process: ProcessId,
         settings: Settings,
-        lookup: Callable[[str, ProcessId], Address | None],
+        quiet: Quiet,
         new_channel: Callable[[], Channel],
         new_request: Callable[[], int],
         now: int,
@@ -112,7 +111,7 @@ class Fetching:
         self._group = group
         self._process = process
         self._settings = settings
-        self._quiet = Quiet(lambda other: lookup(group, other))
+        self._quiet = quiet
         self._new_channel = new_channel
         self._new_request = new_request
         self._phase = Phase.ALONE
@@ -159,7 +158,7 @@ class Fetching:
         """A view stands here, and this is the point at its beginning."""
         self._view, self._point = view, point
         self._answers.clear()
-        self._empty.difference_update(self._quiet.on_view(view, self._process))
+        self._empty.difference_update(self._quiet.processes)
         others = {*view.members, *self._quiet.processes} - {self._process}
         self._met.update(others)
         if not others:

@@ -24,11 +24,13 @@ class Reach(Enum):
 class Kept:
     """One newcomer's knowledge of the events that it keeps, in order."""
 
-    __slots__ = ("_ends", "_track")
+    __slots__ = ("_ends", "_entry", "_track")
 
     def __init__(self) -> None:
         self._track = Track()
         self._ends: dict[object, Point] = {}
+        self._entry: Point | None = None
+        """Where this process came in last: there is a gap before it."""
 
     @property
     def point(self) -> Point | None:
@@ -42,18 +44,28 @@ class Kept:
                 if len(self._ends) > VIEWS_KEPT:
                     del self._ends[next(iter(self._ends))]
             self._track.on_view(event)
+            if comes_in(event):
+                self._ends.clear()
+                self._entry = self._track.point
         elif isinstance(event, Message):
             self._track.on_message(event)
 
     def reach(self, point: Point) -> Reach:
         """Whether everything before the point was kept; in a view that has ended, what did not come never will."""
-        now = self._track.point
+        now, entry = self._track.point, self._entry
+        if entry is not None and entry.view == point.view and not point.reaches(entry):
+            return Reach.NEVER
         if now is not None and now.view == point.view:
             return Reach.REACHED if now.reaches(point) else Reach.NOT_YET
         end = self._ends.get(point.view)
         if end is not None:
             return Reach.REACHED if end.reaches(point) else Reach.NEVER
         return Reach.NEVER if now is not None and now.view > point.view else Reach.NOT_YET
+
+
+def comes_in(view: View) -> bool:
+    """Whether this process came into a view from none, perhaps for the second time: what was kept is of no use."""
+    return view.previous is None
 
 
 class After:

@@ -18,11 +18,12 @@ TRIES = 5
 
 
 class Quiet:
-    """What one newcomer knows of them."""
+    """What one process knows of them in one group."""
 
-    __slots__ = ("_addresses", "_lookup", "_tries")
+    __slots__ = ("_addresses", "_lookup", "_process", "_tries")
 
-    def __init__(self, lookup: Callable[[ProcessId], Address | None]) -> None:
+    def __init__(self, process: ProcessId, lookup: Callable[[ProcessId], Address | None]) -> None:
+        self._process = process
         self._lookup = lookup
         self._addresses: dict[ProcessId, Address] = {}
         """Where senders are, and those who were."""
@@ -45,22 +46,23 @@ class Quiet:
         found = (Known(process, self._addresses.get(process, "")) for process in self.processes)
         return tuple(one for one in found if one.address)[:KNOWN_LIMIT]
 
-    def on_view(self, view: View, itself: ProcessId) -> list[ProcessId]:
-        """A view stands: who sends is not quiet, nor is who has a later life. Those who fell silent with it."""
-        fell = [process for process, reason in view.reasons if reason is ViewReason.ONLY_RECEIVES]
-        fell = sorted(process for process in fell if process not in view.members and process != itself)
+    def on_view(self, view: View) -> None:
+        """A view stands: who sends is not quiet, nor is who has a later life; who fell silent with it is."""
         names = {member.name for member in view.members}
         for process in self.processes:
             if process.name in names:
                 del self._tries[process]
-        for process in (*view.members, *fell):
-            address = self._lookup(process)
+        for member in view.members:
+            address = self._lookup(member)
             if address is not None:
-                self._addresses[process] = address
-        self._tries.update(dict.fromkeys(fell, 0))
+                self._addresses[member] = address
+        for process, reason in view.reasons:
+            if reason is ViewReason.ONLY_RECEIVES and process not in view.members and process != self._process:
+                self._tries[process] = 0
+        while len(self._tries) > KNOWN_LIMIT:
+            del self._tries[next(iter(self._tries))]
         kept = {*view.members, *self._tries}
         self._addresses = {process: address for process, address in self._addresses.items() if process in kept}
-        return fell
 
     def address_of(self, process: ProcessId) -> Address | None:
         return self._lookup(process) or self._addresses.get(process)
