@@ -349,7 +349,7 @@ class ByTimestamp(BySource):
         """Where a member goes on in a view."""
         stream, seat = self._streams.get(member), view.seat(member)
         assert seat is not None
-        if stream is None or member in self.awaited:
+        if stream is None or member in self.awaited or not stream.in_view:  # not there yet, or heard too late
             return StartPoint(member, seat.sequence, seat.number)
         return StartPoint(member, stream.window.next - len(stream.assembly), stream.next_number)
 
