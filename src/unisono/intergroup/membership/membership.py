@@ -188,11 +188,12 @@ class Membership:
         ordered, view, itself = self._following.ordered, self._context.agreed, self._context.process
         if ordered is None or view is None or not self.roles.says_last or self.repair.halted:
             return False
-        if opinion.view == view.era and view.seat(source) is not None and not opinion.out:
-            ordered.let_go = ordered.let_go or itself not in {*opinion.procs, *opinion.failed}
+        of_member = opinion.view == view.era and view.seat(source) is not None and not opinion.out
         if not ordered.let_go:
-            return False
-        step.mark("let-go")
+            if not of_member or itself in {*opinion.procs, *opinion.failed}:
+                return False
+            ordered.let_go = True
+            step.mark("let-go")
         if itself in opinion.procs:
             self.repair.decline(step, opinion.view)
         return True
