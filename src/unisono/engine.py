@@ -454,6 +454,12 @@ class Contribute(Struct, frozen=True, tag=True):
     urgent: bool
 
 
+class StepForward(Struct, frozen=True, tag=True):
+    """Be a sender of a group for a while, so that others hear of this process; a node keeps it, no driver sees it."""
+
+    group: str
+
+
 class Note(Struct, frozen=True, tag=True, gc=False):
     """Count a named reason: why something was refused, dropped or given up."""
 
@@ -486,6 +492,7 @@ Effect = (
     | FoundState
     | Deliver
     | Contribute
+    | StepForward
     | Note
     | Record
 )

@@ -52,6 +52,7 @@ MARKS: dict[str, str] = {
     "stayed-alone": "a sender wanted to merge and nobody came along",
     "sender-awaited": "somebody became a sender whom this process does not follow yet, and everything waits for it",
     "change-without-effect": "somebody was made a sender twice, or the last sender said that it only receives",
+    "let-go": "the others agree on a view without a sender that has just said its last word, and it goes at once",
 }
 """Every mark of a group by name, with the situation it stands for."""
 

@@ -49,6 +49,7 @@ from unisono.engine import (
     StateNotLoaded,
     StateNotSaved,
     StateSaved,
+    StepForward,
     StorageDone,
     StorageFailed,
     SyncLog,
@@ -201,6 +202,10 @@ class Node:
                 effects += self._transfers.on_events(effect.group, effect.events, now)
             for name in [name for name in self._transfers.groups if name not in self._groups]:
                 effects += self._transfers.leave(name)
+            for forward in [one for one in effects if isinstance(one, StepForward)]:
+                effects.remove(forward)
+                if forward.group in self._groups:
+                    effects += self.handle(ChangeRole(forward.group, "sender"), now, wall)
         return effects
 
     def _handle(self, fact: Fact, now: int, wall: int) -> list[Effect]:

@@ -2,8 +2,9 @@
 
 Its state is a file that every message changes at a place of its own, so that order and gaps show in it. Commands:
 `load RATE SIZE` (messages a second of that size, until `halt`), `digest`, `base` and `memory`, `counters`, `quit`.
-Lines: `ready`, `progress BYTES OF PROVIDER`, `received PROVIDER BYTES`, `view NAMES`, `took COUNT` once a second while
-messages come, and the answers.
+Lines: `ready`, `progress BYTES OF PROVIDER`, `received PROVIDER BYTES`, `view NAMES`, `trouble WHAT` (left behind,
+excluded, dropped out), once a second `second SENT TAKEN WAITING` (sent and taken in it, and what waits for the
+application), and the answers.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from unisono.runtime.loops import run
 from unisono.units import MIB
 
 CELL = 8
+AT_ONCE = 1000
+"""So many messages are handed over at a time where sending was held up."""
 
 
 def say(*words: object) -> None:
@@ -70,14 +73,17 @@ class FileState:
         return whole.hexdigest()
 
 
-async def receive(group: unisono.Group, state: FileState | None) -> None:
-    loop = asyncio.get_running_loop()
-    tell_at, told = loop.time() + 1.0, 0
-    taken = 0
+class Tally:
+    """What one member has sent and taken so far."""
+
+    sent = taken = 0
+
+
+async def receive(group: unisono.Group, state: FileState | None, tally: Tally) -> None:
     while events := await group.receive_many():
         for event in events:
             if isinstance(event, unisono.Message):
-                taken += 1
+                tally.taken += 1
                 if state is not None:
                     state.apply(event.data)
             elif isinstance(event, unisono.StateProgress):
@@ -86,20 +92,30 @@ async def receive(group: unisono.Group, state: FileState | None) -> None:
                 say("received", event.provider and event.provider.name, event.size)
             elif isinstance(event, unisono.View):
                 say("view", *sorted(process.name for process in event.members))
-        if loop.time() >= tell_at:
-            say("took", taken - told)
-            tell_at, told = loop.time() + 1.0, taken
+            elif isinstance(event, unisono.LeftBehind | unisono.Excluded | unisono.DroppedOut):
+                say("trouble", event)
 
 
-async def load(group: unisono.Group, rate: float, size: int) -> None:
+async def tell(group: unisono.Group, tally: Tally) -> None:
+    loop = asyncio.get_running_loop()
+    due, sent, taken = loop.time(), 0, 0
+    while True:
+        due += 1.0
+        await asyncio.sleep(due - loop.time())
+        say("second", tally.sent - sent, tally.taken - taken, len(group._open_inbox()))
+        sent, taken = tally.sent, tally.taken
+
+
+async def load(group: unisono.Group, rate: float, size: int, tally: Tally) -> None:
     """Send by the clock, some at a time; what is due while sending waits goes out when it may."""
     loop = asyncio.get_running_loop()
     began, number = loop.time(), 0
     while True:
         await asyncio.sleep(0.01)
-        due = int((loop.time() - began) * rate)
+        due = min(int((loop.time() - began) * rate), number + AT_ONCE)
         if due > number:
             await group.send_many([os.urandom(16).ljust(size, b".") for _ in range(due - number)])
+            tally.sent += due - number
             number = due
 
 
@@ -114,7 +130,7 @@ def memory(field: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 
 
-async def obey(group: unisono.Group, state: FileState | None) -> None:
+async def obey(group: unisono.Group, state: FileState | None, tally: Tally) -> None:
     commands: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -129,7 +145,7 @@ async def obey(group: unisono.Group, state: FileState | None) -> None:
     while (line := await commands.get()) != "quit":
         word, *rest = line.split()
         if word == "load":
-            sending = asyncio.create_task(load(group, float(rest[0]), int(rest[1])))
+            sending = asyncio.create_task(load(group, float(rest[0]), int(rest[1]), tally))
         elif word == "halt" and sending is not None:
             sending.cancel()
             say("halted")
@@ -153,7 +169,10 @@ async def main(options: dict[str, Any]) -> None:
     group = unisono.join("states", service="timestamp", storage=directory / "logs", state=state, **options)
     async with group:
         say("ready", group.process.id.name)
-        await asyncio.gather(receive(group, state), obey(group, state))
+        tally = Tally()
+        telling = asyncio.create_task(tell(group, tally))
+        await asyncio.gather(receive(group, state, tally), obey(group, state, tally))
+        telling.cancel()
     shutil.rmtree(directory, ignore_errors=True)
 
 

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from tests.unit.ferry import GROUP, SETTINGS, Boat, Ferry
 from unisono.engine import Channel, ClaimState, FrameReceived, Note, RenewState
-from unisono.events import Event, Message, View
+from unisono.events import Event, Message, View, ViewReason
 from unisono.identity import Point, ProcessId, StartPoint, ViewId
 from unisono.transfer import Kept, Reach
 from unisono.transfer.kept import after
 from unisono.transfer.transfers import CALLERS_LIMIT
-from unisono.units import KIB, SECOND
+from unisono.units import KIB, MILLISECOND, SECOND
 from unisono.wire.transfer_frames import (
     PAGE_DIGESTS,
     Offer,
@@ -240,6 +240,66 @@ def test_who_comes_back_goes_on_with_what_it_has() -> None:
     ferry.run_for(SECOND)
     assert new.state == old.state
     assert new.notes["transfer: chunks received"] == 301
+
+
+def _falls_silent(ferry: Ferry, view: View, name: str) -> View:
+    """A member only receives from here on: a view that follows by the order, at everybody."""
+    gone = ferry.boats[name].process
+    members = tuple(member for member in view.members if member != gone)
+    following = View(
+        ViewId(view.id.start + 1, gone, 9),
+        view.id,
+        members,
+        tuple(StartPoint(member, 1, 1) for member in members),
+        ((gone, ViewReason.ONLY_RECEIVES),),
+        transitional=members,
+        era=view.id,
+    )
+    for boat in list(ferry.boats):
+        if ferry.boats[boat].process in view.members:
+            ferry.deliver(boat, following)
+    return following
+
+
+def test_who_gives_a_state_and_only_receives_now_goes_on_giving() -> None:
+    ferry = Ferry()
+    old = ferry.founder("old", NOISE)
+    new = ferry.boat("new")
+    view = ferry.view("old", "new")
+    ferry.stop_after = 50
+    ferry.run()
+    ferry.stop_after = None
+    _falls_silent(ferry, view, "old")
+    ferry.run_for(SECOND)
+    assert new.has_state
+    assert new.state == NOISE
+    assert old.saves == 1
+    assert new.notes["transfer: a provider is gone"] == 0
+
+
+def test_newcomers_ask_who_fell_silent_and_tell_others_of_it() -> None:
+    """The one who has the state falls silent before it is asked: neither of the others goes on with its own."""
+    ferry = Ferry()
+    old = ferry.founder("old", NOISE)
+    old.disk_full = True
+    first = ferry.boat("first")
+    view = _falls_silent(ferry, ferry.view("old", "first"), "old")
+    ferry.run()
+    ferry.boat("second")
+    ferry.deliver("second", replace(view, previous=None, members=(first.process,)))
+    ferry.run_for(100 * MILLISECOND)
+    assert not any(boat.has_state for boat in (first, ferry.boats["second"]))
+    old.disk_full = False
+    ferry.run_for(5 * SECOND)
+    assert first.state == ferry.boats["second"].state == NOISE
+
+
+def test_who_only_receives_never_goes_on_with_its_own_state() -> None:
+    ferry = Ferry()
+    receiver = ferry.boat("receiver", replace(SETTINGS, role="receiver"))
+    ferry.run_for(10 * SECOND)
+    assert not receiver.has_state
+    assert receiver.progress[-1].trouble
 
 
 def test_several_newcomers_share_one_snapshot() -> None:

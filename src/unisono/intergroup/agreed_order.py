@@ -46,7 +46,7 @@ class Transition(Struct, frozen=True):
 class ByTimestamp(BySource):
     """Delivers the streams of the members of one agreed view after another."""
 
-    __slots__ = ("_met", "_order", "_pending", "_view", "awaited", "changed", "halted", "stays", "unable")
+    __slots__ = ("_met", "_order", "_pending", "_view", "awaited", "changed", "halted", "let_go", "stays", "unable")
 
     def __init__(self, context: Context, sending: Sending, delivery: Delivery, streams: dict[ProcessId, Stream]):
         super().__init__(context, sending, delivery, streams)
@@ -60,6 +60,8 @@ class ByTimestamp(BySource):
         """The views that came to stand by the order, for whoever agrees on views."""
         self.stays = False
         """This process said that it only receives, and is the last sender."""
+        self.let_go = False
+        """Others have acted on the last word of this process, which need not wait for all to have it."""
         self.halted = False
         """The end of the view is being agreed: nothing is delivered, and nothing that comes is dropped."""
         self.unable: tuple[ProcessId, ViewReason] | None = None
@@ -181,7 +183,7 @@ class ByTimestamp(BySource):
     def agree(self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason) -> None:
         """A view is agreed: it stands when everything before it is delivered."""
         cut = {} if origin is None else dict(origin.cut)
-        self.halted = False
+        self.halted = self.let_go = False
         self._pending.append(Transition(message, origin, AgreedView.of(message), cut, reason))
         if len(self._pending) == 1:
             self._apply_cut()
@@ -247,7 +249,7 @@ class ByTimestamp(BySource):
         """The next message is this process's own; False when it is a last word that another sender may still lack."""
         own = self._delivery.oldest_own
         assert own is not None
-        if not self._pending and self._context.lacks(own.sequence, own.change):
+        if not self._pending and not self.let_go and self._context.lacks(own.sequence, own.change):
             return False
         self._delivery.hand_own(step)
         if own.change is not None:
@@ -292,6 +294,8 @@ class ByTimestamp(BySource):
         """Somebody becomes a sender or a receiver, here in the order."""
         assert self._view is not None, "messages are delivered in a view"
         before, view = self._view, self._view.after(said)
+        if said.source == self._context.process:
+            self.let_go = False
         if view is None:
             step.mark("change-without-effect")
             self.stays = self.stays or (said.source == self._context.process and isinstance(said.change, SenderLeft))
@@ -344,7 +348,7 @@ class ByTimestamp(BySource):
         """Where a member goes on in a view."""
         stream, seat = self._streams.get(member), view.seat(member)
         assert seat is not None
-        if stream is None or member in self.awaited:
+        if stream is None or member in self.awaited or not stream.in_view:  # not there yet, or heard too late
             return StartPoint(member, seat.sequence, seat.number)
         return StartPoint(member, stream.window.next - len(stream.assembly), stream.next_number)
 

@@ -37,6 +37,7 @@ from unisono.engine import (
     SendDatagram,
     SendFrame,
     Start,
+    StepForward,
     SyncLog,
     TimePassed,
     WriteBlob,
@@ -213,7 +214,7 @@ class Driver:
         elif isinstance(effect, SendFrame | OpenChannel | CloseChannel):
             self._leaving.append(effect)
         else:
-            assert not isinstance(effect, Contribute), "a node keeps these to itself"
+            assert not isinstance(effect, Contribute | StepForward), "a node keeps these to itself"
             self._channels.carry_out(effect)
 
     def _join(self, address: Address) -> None:

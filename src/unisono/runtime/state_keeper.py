@@ -31,6 +31,7 @@ from unisono.runtime.pieces import PieceReader
 from unisono.runtime.spool import Spool
 from unisono.runtime.state_inbox import StateInbox, WorkItem
 from unisono.transfer import Kept, Reach
+from unisono.transfer.kept import comes_in
 from unisono.units import MIB
 
 _LOG = logging.getLogger(__name__)
@@ -73,6 +74,8 @@ class StateKeeper:
         self._kept = Kept()
         self._view: View | None = None
         self._load: LoadState | None = None
+        self._taking = False
+        """The application has a state to take: everything since its point follows, a gap too."""
         self.has_state = False
         self.inbox = StateInbox(loop, report, Spool(blobs.path(f"spool-{group}")))
         self.inbox.hold()
@@ -86,6 +89,9 @@ class StateKeeper:
                 continue
             if isinstance(event, View):
                 self._view = event
+                if comes_in(event) and not self.has_state and not self._taking:
+                    rest.clear()
+                    self.inbox.forget()
             self._kept.add(event)
             rest.append(event)
         if rest:
@@ -130,6 +136,7 @@ class StateKeeper:
         reach = self._kept.reach(load.point)
         self._load = load if reach is Reach.NOT_YET else None
         if reach is Reach.REACHED:
+            self._taking = True
             self.inbox.put_now(WorkItem(lambda: self._take(load)))
         elif reach is Reach.NEVER:
             reason = "its point was never reached here"
@@ -138,6 +145,7 @@ class StateKeeper:
     async def _save(self, effect: SaveState) -> None:
         """Let the application write its state; what comes meanwhile waits on disk."""
         self.inbox.hold()
+        done: StateSaved | StateNotSaved
         try:
             with self._blobs.path(effect.blob).open("wb", buffering=MIB) as file:
                 await _call(self._state.save, file)
@@ -145,11 +153,12 @@ class StateKeeper:
                 size = file.seek(0, io.SEEK_END)
         except Exception as error:
             _LOG.exception("the state of %s could not be written for another", self._group)
-            self._give(StateNotSaved(self._group, effect.request, str(error)))
+            done = StateNotSaved(self._group, effect.request, str(error))
         else:
-            self._give(StateSaved(self._group, effect.request, size))
+            done = StateSaved(self._group, effect.request, size)
         finally:
             self.inbox.release()
+        self._give(done)  # the next request to save, if this brings one, stands behind what came meanwhile
 
     async def _take(self, load: LoadState) -> None:
         """Let the application take a state; what came since its point follows."""
@@ -159,11 +168,13 @@ class StateKeeper:
             with io.BufferedReader(reader) as file:
                 await _call(self._state.load, cast(BinaryIO, file))
         except Exception as error:
+            self._taking = False
             self._give(StateNotLoaded(self._group, load.request, str(error), damaged=tuple(damaged)))
             if damaged:
                 _LOG.warning("%s: %s", self._group, error)
                 return
             raise
+        self._taking = False
         size = sum(piece.size for piece in load.pieces)
         self._has_it(StateReceived(load.provider, size, load.point))
         self.inbox.release(load.point)

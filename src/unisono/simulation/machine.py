@@ -38,6 +38,7 @@ from unisono.engine import (
     SendDatagram,
     SendFrame,
     Start,
+    StepForward,
     StopListening,
     StorageDone,
     StorageFailed,
@@ -282,7 +283,7 @@ class Machine:
         elif isinstance(effect, SaveState | LoadState | FoundState):
             self.states[effect.group].carry_out(effect, self.reading)
         else:
-            assert not isinstance(effect, Contribute), "a node keeps these to itself"
+            assert not isinstance(effect, Contribute | StepForward), "a node keeps these to itself"
             world.channel_effect(self, effect)
 
     def carry_state(self, group: str, size: int) -> None:

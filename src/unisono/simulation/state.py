@@ -6,24 +6,26 @@ from collections import deque
 from collections.abc import Callable
 from hashlib import sha256
 
+from msgspec.structs import replace
 from xxhash import xxh3_64_intdigest
 
 from unisono.engine import (
     Fact,
     FoundState,
     LoadState,
+    RenewState,
     SaveState,
     StateLoaded,
     StateNotLoaded,
     StateNotSaved,
     StateSaved,
 )
-from unisono.events import Event, Message, StateProgress, View
-from unisono.identity import Point, ProcessId
+from unisono.events import DroppedOut, Event, Excluded, Message, StateProgress, View
+from unisono.identity import Point, ProcessId, StartPoint
 from unisono.simulation.disk import Disk, DiskError
 from unisono.trace.schema import MembershipRow, body_hash
 from unisono.transfer import Kept, Reach
-from unisono.transfer.kept import after
+from unisono.transfer.kept import after, comes_in
 from unisono.transfer.track import Track
 
 SAMPLED = 8
@@ -34,7 +36,10 @@ Write = Callable[[MembershipRow], None]
 
 
 class StateKeeper:
-    """One application in one group. Until it has the group's state it keeps what comes."""
+    """One application in one group. Until it has the group's state it keeps what comes.
+
+    When the others went on without it, or it could not follow, it gives its state up and takes theirs.
+    """
 
     __slots__ = (
         "_disk",
@@ -46,6 +51,7 @@ class StateKeeper:
         "_load",
         "_state",
         "_track",
+        "_view",
         "_waiting",
         "_write",
         "has",
@@ -67,6 +73,7 @@ class StateKeeper:
         self._knows = Kept()
         self._kept: list[Event] = []
         self._load: LoadState | None = None
+        self._view: View | None = None
         self._waiting: deque[Event | SaveState] = deque()
 
     @property
@@ -78,9 +85,13 @@ class StateKeeper:
         for event in events:
             if isinstance(event, StateProgress):
                 continue
+            self._knows.add(event)
+            if isinstance(event, View):
+                self._view = event
             if not self.has:
+                if isinstance(event, View) and comes_in(event):
+                    self._kept.clear()
                 self._kept.append(event)
-                self._knows.add(event)
             elif reading and not self._waiting:
                 self._apply(event)
             else:
@@ -107,12 +118,25 @@ class StateKeeper:
             self._waiting.append(effect)
 
     def _begin(self, events: list[Event]) -> None:
-        self.has, self._load, self._kept, self._knows = True, None, [], Kept()
+        self.has, self._load, self._kept = True, None, []
         for event in events:
-            self._apply(event)
+            if self.has:
+                self._apply(event)
+
+    def _renew(self) -> None:
+        """Be a newcomer from where the group has come to; what was not taken is of no use."""
+        point, view = self._knows.point, self._view
+        self.has = False
+        self._waiting.clear()
+        if view is not None and point is not None:
+            start = tuple(StartPoint(source, 0, number) for source, number in point.numbers)
+            self._kept = [replace(view, start=start)]
+        self._give(RenewState(self._group))
 
     def _apply(self, event: Event) -> None:
-        if isinstance(event, View):
+        if isinstance(event, Excluded | DroppedOut):
+            self._renew()
+        elif isinstance(event, View):
             self._track.on_view(event)
             self._lineage = xxh3_64_intdigest(f"{self._lineage} {event.id}".encode())
             self._tell("STATE")

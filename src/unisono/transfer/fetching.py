@@ -14,7 +14,6 @@ from hashlib import sha256
 from xxhash import xxh3_64_intdigest
 
 from unisono.engine import (
-    Address,
     Channel,
     CloseChannel,
     Deliver,
@@ -25,17 +24,20 @@ from unisono.engine import (
     OpenChannel,
     SendFrame,
     StateNotLoaded,
+    StepForward,
 )
 from unisono.events import StateProgress, View
 from unisono.identity import Point, ProcessId, ViewId
 from unisono.settings import Settings
 from unisono.transfer.download import Download
+from unisono.transfer.quiet import Quiet
 from unisono.transfer.reasons import Reason
 from unisono.transfer.store import Store
 from unisono.units import MILLISECOND, SECOND
 from unisono.wire.transfer_frames import (
     Chunk,
     FromProvider,
+    Known,
     Lack,
     Lacking,
     Offer,
@@ -78,7 +80,6 @@ class Fetching:
         "_empty",
         "_floor",
         "_group",
-        "_lookup",
         "_met",
         "_new_channel",
         "_new_request",
@@ -86,6 +87,7 @@ class Fetching:
         "_point",
         "_process",
         "_provider",
+        "_quiet",
         "_request",
         "_rests",
         "_settings",
@@ -101,7 +103,7 @@ class Fetching:
         group: str,
         process: ProcessId,
         settings: Settings,
-        lookup: Callable[[str, ProcessId], Address | None],
+        quiet: Quiet,
         new_channel: Callable[[], Channel],
         new_request: Callable[[], int],
         now: int,
@@ -109,7 +111,7 @@ class Fetching:
         self._group = group
         self._process = process
         self._settings = settings
-        self._lookup = lookup
+        self._quiet = quiet
         self._new_channel = new_channel
         self._new_request = new_request
         self._phase = Phase.ALONE
@@ -139,6 +141,11 @@ class Fetching:
     def channel(self) -> Channel | None:
         return self._channel
 
+    @property
+    def known(self) -> tuple[Known, ...]:
+        """Who may have the state, and is in no view."""
+        return self._quiet.known
+
     def deadline(self) -> int | None:
         if self._phase is Phase.TAKING and self._download is not None:
             due = self._download.due
@@ -151,7 +158,8 @@ class Fetching:
         """A view stands here, and this is the point at its beginning."""
         self._view, self._point = view, point
         self._answers.clear()
-        others = [member for member in view.members if member != self._process]
+        self._empty.difference_update(self._quiet.processes)
+        others = {*view.members, *self._quiet.processes} - {self._process}
         self._met.update(others)
         if not others:
             self._views = []
@@ -162,7 +170,8 @@ class Fetching:
             self._become_alone(now)
             return effects
         comes_along = set(view.transitional or ()) - {self._process}
-        if self._floor is None or view.previous is None or not comes_along:
+        follows = view.era is not None  # by the order of messages, and all who are there have the same before it
+        if self._floor is None or view.previous is None or not (comes_along or follows):
             self._floor, self._views = point, []
         self._views = [*self._views[1 - VIEWS_LIMIT :], view.id]
         if self._phase in (Phase.LOADING, Phase.DONE):
@@ -196,31 +205,50 @@ class Fetching:
             self._due = now + self._settings.state_discovery
 
     def _ask_all(self, now: int) -> list[Effect]:
-        """Ask every other member: in an order that differs from newcomer to newcomer."""
+        """Ask every other member, then who only receives: in an order that differs from newcomer to newcomer."""
         assert self._view is not None, "there is somebody to ask"
-        others = (member for member in self._view.members if member != self._process)
-        self._to_ask = sorted(others, key=lambda other: xxh3_64_intdigest(f"{self._process}\0{other}".encode()))
+        others = {*self._view.members, *self._quiet.processes} - {self._process}
+        self._to_ask = sorted(others, key=self._turn_of)
         return self._ask_next(now)
+
+    def _turn_of(self, other: ProcessId) -> tuple[bool, int]:
+        return other in self._quiet, xxh3_64_intdigest(f"{self._process}\0{other}".encode())
 
     def _ask_next(self, now: int) -> list[Effect]:
         while self._to_ask:
             self._provider = self._to_ask.pop(0)
-            address = self._lookup(self._group, self._provider)
-            if address is not None:
+            address = self._quiet.address_of(self._provider)
+            if address is None:
+                self._quiet.failed(self._provider)
+            else:
                 self._channel = self._new_channel()
                 self._phase, self._due = Phase.OPENING, now + self._settings.state_patience
                 return [OpenChannel(self._channel, address)]
         self._provider = None
-        return self._found() if self._is_founder() else self._rest(now, "nobody there can give the state")
+        if self._is_founder():
+            return self._found() if self._sends else [*self._step_forward(), *self._rest(now, "nobody has the state")]
+        return self._rest(now, "nobody there can give the state")
 
     def _is_founder(self) -> bool:
         """All others said in this view that they have none, and of those who want one this is the lowest."""
-        if self._view is None or self._process not in self._view.members:
-            return False
-        if len(self._answers) < len(self._view.members) - 1:
+        if (
+            self._view is None
+            or self._quiet
+            or any(member not in self._answers for member in self._view.members if member != self._process)
+        ):
             return False
         rivals = [member for member, lack in self._answers.items() if lack is Lack.NEWCOMER]
-        return all(self._process < rival for rival in rivals)
+        return all(self._process < rival for rival in rivals) if self._sends else not rivals
+
+    @property
+    def _sends(self) -> bool:
+        """Whether others hear of this process: only such a one may be the first to have a state."""
+        if self._view is None:
+            return self._settings.role == "sender"
+        return self._process in self._view.members
+
+    def _step_forward(self) -> list[Effect]:
+        return [StepForward(self._group)] if self._settings.role == "auto" else []
 
     def _rest(self, now: int, trouble: str) -> list[Effect]:
         self._phase = Phase.RESTING
@@ -238,6 +266,7 @@ class Fetching:
         return [] if channel is None else [CloseChannel(channel)]
 
     def _give_up(self, reason: Reason, now: int) -> list[Effect]:
+        self._quiet.failed(self._provider)
         return [Note(reason), *self._let_go(), *self._ask_next(now)]
 
     # What comes over the channel.
@@ -277,8 +306,13 @@ class Fetching:
         assert self._provider is not None, "somebody was asked"
         if frame.lack in (Lack.NEWCOMER, Lack.STATELESS):
             self._empty.add(self._provider)
-            if self._view is not None and frame.view == self._view.id:
+            self._quiet.lacks(self._provider)
+            if self._view is not None and frame.view == self._view.id and self._provider in self._view.members:
                 self._answers[self._provider] = frame.lack
+            unless = {self._process, *self._empty, *(() if self._view is None else self._view.members)}
+            news = self._quiet.hear(frame.known, unless)
+            self._met.update(news)
+            self._to_ask += news
         return [*self._let_go(), *self._ask_next(now)]
 
     def _on_offer(self, offer: Offer, now: int) -> list[Effect]:
@@ -388,10 +422,13 @@ class Fetching:
         if self._due is None or self._due > now:
             return []
         if self._phase is Phase.ALONE:
-            if self._met <= self._empty:
-                return self._found()
             self._due = now + LONGEST_REST
-            return self._tell("those who may have the state are gone")
+            if not self._met <= self._empty:
+                return self._tell("those who may have the state are gone")
+            if self._sends:
+                return self._found()
+            self._due = now + self._settings.state_discovery
+            return [*self._tell("nobody sends in this group"), *self._step_forward()]
         if self._phase is Phase.RESTING:
             return self._ask_all(now)
         if self._phase is Phase.AWAITING:

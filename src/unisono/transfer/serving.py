@@ -16,6 +16,7 @@ from unisono.wire.transfer_frames import (
     Chunk,
     FromNewcomer,
     FromProvider,
+    Known,
     Lack,
     Lacking,
     Offer,
@@ -198,10 +199,10 @@ class Serving:
         self._snapshots.clear()
         return effects
 
-    def refuse(self, channel: Channel, lack: Lack) -> list[Effect]:
+    def refuse(self, channel: Channel, lack: Lack, known: tuple[Known, ...] = ()) -> list[Effect]:
         """Say why no state comes from here, and hang up."""
         view = self._track.view
-        return [_frame(channel, Lacking(lack, None if view is None else view.id)), CloseChannel(channel)]
+        return [_frame(channel, Lacking(lack, None if view is None else view.id, known)), CloseChannel(channel)]
 
     def _find(self, floor: Point) -> Snapshot | None:
         """A snapshot, written or being written, that is not before a point."""

@@ -34,6 +34,7 @@ from unisono.events import Event, Message, View
 from unisono.identity import ProcessId
 from unisono.settings import Settings
 from unisono.transfer.fetching import Fetching
+from unisono.transfer.quiet import Quiet
 from unisono.transfer.reasons import Reason
 from unisono.transfer.serving import Serving
 from unisono.transfer.track import Track
@@ -58,11 +59,12 @@ CALL_TIMEOUT = 10 * SECOND
 class Ward:
     """One group with a state."""
 
-    __slots__ = ("fetching", "serving", "settings", "track")
+    __slots__ = ("fetching", "quiet", "serving", "settings", "track")
 
-    def __init__(self, settings: Settings, track: Track, serving: Serving, fetching: Fetching) -> None:
+    def __init__(self, settings: Settings, track: Track, quiet: Quiet, serving: Serving, fetching: Fetching) -> None:
         self.settings = settings
         self.track = track
+        self.quiet = quiet
         self.serving = serving
         self.fetching: Fetching | None = fetching
         """None when this process has the state."""
@@ -106,7 +108,9 @@ class Transfers:
         """This process is in a group that has a state, and has none of it yet."""
         track = Track()
         serving = Serving(group, settings, track, self._new_request)
-        self._groups[group] = Ward(settings, track, serving, self._new_fetching(group, settings, now))
+        quiet = Quiet(self._process, lambda other: self._lookup(group, other))
+        fetching = self._new_fetching(group, settings, quiet, now)
+        self._groups[group] = Ward(settings, track, quiet, serving, fetching)
 
     def leave(self, group: str) -> list[Effect]:
         ward = self._groups.pop(group)
@@ -126,6 +130,7 @@ class Transfers:
                     effects += ward.fetching.on_message_alone(now)
             elif isinstance(event, View):
                 ward.track.on_view(event)
+                ward.quiet.on_view(event)
                 point = ward.track.point
                 if ward.fetching is not None and point is not None:
                     effects += ward.fetching.on_view(event, point, now)
@@ -188,7 +193,7 @@ class Transfers:
         for channel in ward.serving.channels:
             self._served.pop(channel, None)
         effects = ward.serving.close()
-        ward.fetching = self._new_fetching(group, ward.settings, now)
+        ward.fetching = self._new_fetching(group, ward.settings, ward.quiet, now)
         point = ward.track.point
         if ward.track.view is not None and point is not None:
             effects += ward.fetching.on_view(ward.track.view, point, now)
@@ -268,7 +273,7 @@ class Transfers:
             lacking = Lacking(Lack.STATELESS, want.floor.view)
             return [SendFrame(channel, write_transfer_frame(lacking)), CloseChannel(channel)]
         if ward.fetching is not None:
-            return ward.serving.refuse(channel, Lack.NEWCOMER)
+            return ward.serving.refuse(channel, Lack.NEWCOMER, ward.fetching.known)
         self._served[channel] = want.group
         return self._forget_ended(want.group, ward.serving.on_want(channel, want, now))
 
@@ -289,8 +294,8 @@ class Transfers:
             ward.fetching = None
         return []
 
-    def _new_fetching(self, group: str, settings: Settings, now: int) -> Fetching:
-        return Fetching(group, self._process, settings, self._lookup, self._new_channel, self._new_request, now)
+    def _new_fetching(self, group: str, settings: Settings, quiet: Quiet, now: int) -> Fetching:
+        return Fetching(group, self._process, settings, quiet, self._new_channel, self._new_request, now)
 
     def _new_request(self) -> int:
         self._numbers += 1

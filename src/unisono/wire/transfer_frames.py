@@ -6,7 +6,7 @@ A frame is one byte for its kind and a msgpack body; a chunk is its kind, its in
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
@@ -20,6 +20,8 @@ PAGE_DIGESTS = 64
 """The most digests in one page of a manifest."""
 SOURCES_LIMIT = 10_000
 """The most sources that a point may name."""
+KNOWN_LIMIT = 64
+"""The most processes that one newcomer tells another of."""
 _FRAME_LIMIT_BYTES = MIB
 _INDEX_BYTES = 8
 
@@ -89,12 +91,20 @@ class Chunk(Struct, frozen=True, array_like=True, gc=False):
     data: bytes
 
 
+class Known(NamedTuple):
+    """Somebody who may have the state, and where it is."""
+
+    process: ProcessId
+    address: Annotated[str, Meta(max_length=256)]
+
+
 class Lacking(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """No state comes from here, for now; the view in which this was said."""
+    """No state comes from here, for now; the view in which this was said, and who may have the state outside it."""
 
     code: ClassVar[int] = 7
     lack: Lack
     view: ViewId | None
+    known: Annotated[tuple[Known, ...], Meta(max_length=KNOWN_LIMIT)] = ()
 
 
 FromNewcomer = Want | WantPage | WantChunk
@@ -143,7 +153,11 @@ def read_provider_frame(data: bytes) -> FromProvider | None:
         frame = decoder.decode(memoryview(data)[1:])
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return None if isinstance(frame, Offer) and not _is_good(frame.point) else frame
+    if isinstance(frame, Offer) and not _is_good(frame.point):
+        return None
+    if isinstance(frame, Lacking) and any(why_bad_name(one.process.name) for one in frame.known):
+        return None
+    return frame
 
 
 def _is_good(point: Point) -> bool:

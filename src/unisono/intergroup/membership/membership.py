@@ -170,9 +170,30 @@ class Membership:
                 self.repair.decline(step, message.view)
             self._receiver.on_message(step, source, address, message)
         elif self._sends:
+            if isinstance(message, Opinion) and self._is_let_go(step, source, message):
+                return
             if isinstance(message, Opinion) and self._context.process in message.procs:
                 self._be_in_a_view(step)
             self.repair.on_message(step, source, address, message)
+
+    def _is_let_go(self, step: Step, source: ProcessId, opinion: Opinion) -> bool:
+        """Whether a member agrees on the next view without this process, which has said that it only receives.
+
+        It has acted on that word, and so it will be in the end of the view: this process need not wait until all have
+        it, and goes, rather than be taken for excluded.
+        """
+        ordered, view, itself = self._following.ordered, self._context.agreed, self._context.process
+        if ordered is None or view is None or not self.roles.says_last or self.repair.halted:
+            return False
+        of_member = opinion.view == view.era and view.seat(source) is not None and not opinion.out
+        if not ordered.let_go:
+            if not of_member or itself in {*opinion.procs, *opinion.failed}:
+                return False
+            ordered.let_go = True
+            step.mark("let-go")
+        if itself in opinion.procs:
+            self.repair.decline(step, opinion.view)
+        return True
 
     def on_gathered(self, step: Step, message: Gathered) -> None:
         """A coordinator says what receivers hold of the view."""

@@ -69,6 +69,11 @@ class Roles:
         self.turn = Turn.NONE
         self.wish: Role | None = None
 
+    @property
+    def says_last(self) -> bool:
+        """Whether this process has said that it only receives, and has not gone yet."""
+        return self.turn is Turn.TO_RECEIVER
+
     def on_send(self, step: Step) -> None:
         """The application sends: this process has to be a sender."""
         self._sent_at = step.now
@@ -79,6 +84,8 @@ class Roles:
 
     def become(self, step: Step, role: Role) -> None:
         """The application, or its activity, wants this process to be that."""
+        if role == "sender":
+            self._sent_at = step.now
         if self.wish != role:
             self.wish = role
             self._wished_at = step.now
