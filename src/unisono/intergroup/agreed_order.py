@@ -199,8 +199,15 @@ class ByTimestamp(BySource):
         return all(transition.view.seat(stream.source) is None for transition in self._pending)
 
     def _pass_over(self, step: Step, stream: Stream) -> None:
-        """Take what is of no use here. Parts of a message are kept: source order may take over in the middle of it."""
+        """Take what is of no use here. Parts of a message are kept: source order may take over in the middle of it.
+
+        Who says that it only receives forgets who followed it, and is followed anew when it speaks again.
+        """
         while (message := stream.next_message()) is not None:
+            if message.flags & CHANGE and isinstance(read_change(message.payload), SenderLeft):
+                stream.farewell = message.sequence
+                self._let_go(step, stream, ViewReason.ONLY_RECEIVES)
+                return
             try:
                 stream.whole(message)
             except TooLarge:

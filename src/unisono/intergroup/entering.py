@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from unisono.identity import ProcessId, StartPoint, ViewId
 from unisono.intergroup.context import Context
-from unisono.intergroup.membership.view import AgreedView
+from unisono.intergroup.membership.view import AgreedView, Said
 from unisono.intergroup.presenting import BySource
 from unisono.intergroup.stream import Stream
 from unisono.reliable.step import Step
 from unisono.wire.membership_messages import NewView
 
+SAID_LIMIT = 1024
+"""So many words of who sends are kept while no view is told."""
+
 
 class Entering:
     """Looks for a point in time from which every member of a view can be delivered."""
 
-    __slots__ = ("_before", "_context", "_floor", "_streams", "_until", "message", "view")
+    __slots__ = ("_before", "_context", "_floor", "_said", "_streams", "_until", "message", "view")
 
     def __init__(self, context: Context, before: BySource, streams: dict[ProcessId, Stream], until: int) -> None:
         self._context = context
@@ -28,6 +31,7 @@ class Entering:
         self._until = until
         """Until then a source that is followed and not in the view yet is waited for."""
         self._floor: int | None = None
+        self._said: list[Said] = []
         self.message: NewView | None = None
         """The view to be entered, as it was told."""
         self.view: AgreedView | None = None
@@ -80,15 +84,26 @@ class Entering:
         return found if len(found) == len(start) else None
 
     def _follow_changes(self) -> None:
-        """Members said before the point who sends; what was said before the view was told is in it already."""
-        said, self._before.said = sorted(self._before.said, key=lambda one: (one.timestamp, one.source)), []
-        view = self.view
-        if view is None:
+        """Members said before the point who sends, also before the view was told: who told it may not have come so far.
+
+        They come from each by itself, and count in their order.
+        """
+        self._said += self._before.said
+        self._before.said = []
+        if self.message is None:
+            del self._said[:-SAID_LIMIT]
             return
-        for one in said:
-            if ViewId(one.timestamp, one.source, one.sequence) > view.id:
-                view = view.after(one) or view
+        view = AgreedView.of(self.message)
+        told = view.id
+        self._said = sorted(
+            (one for one in self._said if ViewId(one.timestamp, one.source, one.sequence) > told),
+            key=lambda one: (one.timestamp, one.source),
+        )
+        for one in self._said:
+            view = view.after(one) or view
         self.view = view
+        if self._floor is not None:
+            self._floor = max(self._floor, view.id.start)
 
     def _let_go(self, step: Step) -> None:
         """There is no point to be waited for now: everything goes on as before."""

@@ -187,6 +187,9 @@ class Speaking:
         self, step: Step, receiver: ProcessId, address: Address, message: ActivationRequest
     ) -> None:
         listener = self.audience.get(receiver)
+        if self._has_said_last and listener is not None and listener.attempt < message.attempt:
+            self.drop(step, receiver)  # it began anew, and would begin after the last word
+            listener = None
         ignore = self._why_ignore_request(listener, message)
         if ignore is not None:
             step.note(ignore)
