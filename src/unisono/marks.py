@@ -51,6 +51,10 @@ MARKS: dict[str, str] = {
     "repair-stalled": "an agreement on a view does not move for twice the time of suspicion, and names who holds it up",
     "stayed-alone": "a sender wanted to merge and nobody came along",
     "sender-awaited": "somebody became a sender whom this process does not follow yet, and everything waits for it",
+    "proxy-changed": "a receiver looks for another to send for it: the one it had is gone, refuses or is silent",
+    "proxy-asked-again": "a request to send for a receiver, or its answer, was lost",
+    "proxy-refused": "a sender does not send for a receiver: too much waits already, or it is no sender",
+    "proxied-copy": "what was sent for a receiver comes a second time, by another sender, and no application gets it",
     "change-without-effect": "somebody was made a sender twice, or the last sender said that it only receives",
 }
 """Every mark of a group by name, with the situation it stands for."""

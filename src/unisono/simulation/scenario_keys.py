@@ -85,6 +85,8 @@ TRACE_KINDS = (
     "JOIN",
     "LEAVE",
     "CRASH",
+    "ASKED",
+    "HANDED",
     "LEFT_BEHIND",
     "UNAVAILABLE",
     "ACTIVATE",
@@ -194,6 +196,7 @@ WORKLOAD_KEYS: dict[str, Key] = {
     "size": Key(one_or_range(SIZE)),
     "start": Key(TIME),
     "stop": Key(TIME),
+    "proxy": Key(FLAG),
 }
 
 MEMBER_KEYS = {"index": Key(MEMBER, required=True), "joins": Key(TIME), "leaves": Key(TIME)}

@@ -62,7 +62,7 @@ def after(point: Point, events: Iterable[Event]) -> Iterator[Event]:
         if isinstance(event, View):
             inside = event.id == point.view
             found = found or inside
-        elif inside and isinstance(event, Message) and event.number < numbers.get(event.source, 1):
+        elif inside and isinstance(event, Message) and event.carrier_number < numbers.get(event.carrier, 1):
             continue
         if found:
             yield event
