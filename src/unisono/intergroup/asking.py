@@ -246,8 +246,10 @@ class Asking:
         self._tries += 1
         if session.flight:
             step.mark("proxy-asked-again")
-        again = list(session.flight)[:AGAIN_LIMIT] or [session.last]
-        self._tell(step, session, [request for request in again if request is not None])
+        again = list(session.flight)[:AGAIN_LIMIT]
+        if not again and session.last is not None:
+            again = [session.last]
+        self._tell(step, session, again)
 
     def _on_refused(self, step: Step, session: Session, word: int) -> None:
         step.mark("proxy-refused")

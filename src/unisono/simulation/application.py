@@ -25,7 +25,19 @@ class Timetable(Protocol):
 class Sender:
     """One workload at one member: sends by the clock, or again when the last send was accepted."""
 
-    __slots__ = ("_by_clock", "_count", "_gap", "_proxy", "_random", "_size", "_stop", "_world", "group", "machine", "waiting")
+    __slots__ = (
+        "_by_clock",
+        "_count",
+        "_gap",
+        "_proxy",
+        "_random",
+        "_size",
+        "_stop",
+        "_world",
+        "group",
+        "machine",
+        "waiting",
+    )
 
     def __init__(
         self, world: Timetable, machine: Machine, workload: Workload, stop: int, seed: int, index: int

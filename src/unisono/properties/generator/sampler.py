@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from unisono.properties.generator.changes import Changing
 from unisono.properties.generator.order import ready
 from unisono.properties.generator.population import Member
+from unisono.properties.generator.proxies import ask, hand
 from unisono.properties.generator.regroup import Regrouping
 from unisono.properties.generator.run import LATE_PACE, NAMES, SECOND
 from unisono.properties.generator.settling import Settling
@@ -250,6 +251,8 @@ class Sampler(Settling):
         (leave_behind, 0.4),
         (change_service, 2),
         (pause, 0.6),
+        (ask, 1.5),
+        (hand, 2.5),
     )
 
     def step(self) -> None:
