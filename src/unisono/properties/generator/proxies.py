@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from unisono.properties.generator.population import Member
 from unisono.properties.generator.run import Run
 from unisono.trace.schema import ProxyRow
+
+if TYPE_CHECKING:
+    from random import Random
 
 LOOSE = ("UU", "ALF")
 """Services without the order of a source."""
 
 
-def ask(run: Run) -> None:
-    """A member lets others send something."""
-    member = run.one(run.members())
-    if member is not None:
-        content = (run.random.randrange(2000), run.random.getrandbits(63))
-        member.asked.append(content)
+def step_of_proxies(run: Run, random: Random) -> None:
+    """Now and then a member asks for something, or one gets what was asked for; the choices are a generator's own."""
+    members = run.members()
+    if not members or random.random() < 0.4:
+        return
+    if random.random() < 0.4:
+        member = random.choice(members)
+        member.asked.append((random.randrange(2000), random.getrandbits(63)))
         _note(run, "ASKED", member, member, len(member.asked))
-
-
-def hand(run: Run) -> None:
-    """A member gets one of those messages, sent by whoever lives."""
+        return
     choices = [
         (member, origin, number)
-        for member in run.members()
+        for member in members
         for origin in run.everybody
         if origin.group == member.group
         for number in range(1, len(origin.asked) + 1)
         if _may_hand(member, origin, number)
     ]
-    choice = run.one(choices)
-    if choice is not None:
-        member, origin, number = choice
+    if choices:
+        member, origin, number = random.choice(choices)
         member.handed.setdefault(origin, set()).add(number)
-        by = run.random.choice(run.members()).life
+        by = random.choice(members).life
         _note(run, "HANDED", member, origin, number, by=by.name, by_incarnation=by.incarnation)
 
 
