@@ -1,4 +1,4 @@
-"""A mere receiver that lets others send for it (000 5.3): it asks one sender of its view at a time.
+"""A mere receiver that lets others send for it (000 8): it asks one sender of its view at a time.
 
 What it asks for it keeps until that has come back to it. Parts go in a session, in order; when the sender it asks is
 gone, refuses or does not answer, the next session begins with everything that has not come back, at another one.

@@ -70,6 +70,8 @@ MESSAGES = (
     "farewell",
     "contributed",
     "gathered",
+    "proxy_request",
+    "proxy_answer",
     "census_request",
     "census_answer",
 )

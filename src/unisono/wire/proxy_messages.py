@@ -1,4 +1,4 @@
-"""The messages by which a receiver lets a sender of the group send for it, without being one (000 5.3).
+"""The messages by which a receiver lets a sender of the group send for it, without being one (000 8).
 
 What is to be sent goes to one sender in parts that are numbered in a session; the answer says up to which all have
 come. Codes are part of the wire format and never reused.
