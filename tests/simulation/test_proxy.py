@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from unisono.identity import ProcessId
+from unisono.identity import Point, ProcessId
 from unisono.intergroup.carrying import Carrying
 from unisono.intergroup.handing import Handed
 from unisono.intergroup.sending import Sending
@@ -14,6 +14,7 @@ from unisono.simulation.draw import draw
 from unisono.simulation.scenario_file import read_scenario
 from unisono.simulation.world import World
 from unisono.trace.schema import AnyRow, ProxyRow
+from unisono.transfer.track import Track
 from unisono.wire.proxy_messages import ProxyRequest
 
 SMALL = """
@@ -187,3 +188,58 @@ def test_messages_that_overtake_each_other_are_found(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Handed, "is_next", keeps_no_order)
     monkeypatch.setattr(Sending, "enqueue_for", last_comes_first)
     assert any("D11" in play(fault=FAULTS["two sides"], seed=seed).monitors.counts for seed in range(4))
+
+
+STATES = """
+[[member]]
+index = 2
+joins = "3500ms"
+
+[[fault]]
+at = "2s"
+kind = "one_way"
+from = [0, 1]
+to = [3]
+lasts = "3s"
+"""
+
+
+def play_states(seed: int) -> World:
+    """An origin that hears nobody for a while asks anew, and meanwhile a newcomer is given the state."""
+    text = 'state = "4kB"\n' + SMALL.format(service="timestamp", loss=0, options='state_chunk_bytes = "1KiB"') + STATES
+    world = World(draw(read_scenario(text), seed), keep_rows=True)
+    world.run()
+    return world
+
+
+def copies_after(world: World, name: str) -> int:
+    """How many of its HANDED rows a process has whose message another process handed over before it came."""
+    came = min(row.truth or 0 for row in world.rows if row.kind == "LOADED" and row.process == name)
+    early = {
+        (row.origin, row.origin_incarnation, row.number)
+        for row in proxied(world.rows, "HANDED")
+        if row.process == "p0" and (row.truth or 0) < came
+    }
+    return sum(
+        (row.origin, row.origin_incarnation, row.number) in early
+        for row in proxied(world.rows, "HANDED")
+        if row.process == name and (row.truth or 0) > came
+    )
+
+
+def test_a_newcomer_does_not_take_a_copy_of_what_is_in_the_state_that_it_got() -> None:
+    copies = 0
+    for seed in range(3):
+        world = play_states(seed)
+        assert world.monitors.violations == []
+        copies += copies_after(world, "p2")
+        assert len({machine.states["g"].digest for machine in world.machines[:3]}) == 1
+    assert copies, "some copies came to the newcomer"
+
+
+def test_a_state_that_does_not_say_what_it_has_of_proxies_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def learns_nothing(self: Track, point: Point) -> None:
+        pass
+
+    monkeypatch.setattr(Track, "learn", learns_nothing)
+    assert any("D10" in play_states(seed).monitors.counts for seed in range(3))

@@ -18,7 +18,7 @@ from unisono.engine import (
     StateNotSaved,
     StateSaved,
 )
-from unisono.events import Event, Message, StateProgress, View
+from unisono.events import DroppedOut, Event, Message, StateProgress, View
 from unisono.identity import Point, ProcessId
 from unisono.simulation.disk import Disk, DiskError
 from unisono.trace.schema import MembershipRow, body_hash
@@ -44,6 +44,7 @@ class StateKeeper:
         "_knows",
         "_lineage",
         "_load",
+        "_name",
         "_state",
         "_track",
         "_waiting",
@@ -60,7 +61,7 @@ class StateKeeper:
         self._write = write
         noise = b"".join(sha256(f"{name} {block}".encode()).digest() for block in range(-(-size // 32)))
         self._state = bytearray(noise[: max(size, _CELL)])
-        self._lineage = xxh3_64_intdigest(name.encode())
+        self._lineage = self._name = xxh3_64_intdigest(name.encode())
         """Grows a link with every view: states that have the same one at a point come from one state, and are equal."""
         self.has = False
         self._track = Track()
@@ -112,7 +113,9 @@ class StateKeeper:
             self._apply(event)
 
     def _apply(self, event: Event) -> None:
-        if isinstance(event, View):
+        if isinstance(event, DroppedOut):  # after a gap it is a state of its own
+            self._lineage = xxh3_64_intdigest(f"{self._lineage} {self._name}".encode())
+        elif isinstance(event, View):
             self._track.on_view(event)
             self._lineage = xxh3_64_intdigest(f"{self._lineage} {event.id}".encode())
             self._tell("STATE")
