@@ -18,7 +18,7 @@ ERRAND_LIMIT = 1024
 EARLY_LIMIT = 64
 """So many parts may come before one that is missing."""
 CARRIED_SHARE = 2
-"""What waits for others is at most one part in so many of send_queue_bytes."""
+"""What waits for others is at most one part in so many of send_queue_bytes, and no more than a window."""
 
 
 class Errand:
@@ -51,7 +51,8 @@ class Carrying:
     @property
     def limit(self) -> int:
         """How much may wait for others."""
-        return self._context.settings.send_queue_bytes // CARRIED_SHARE
+        settings = self._context.settings
+        return min(settings.window_bytes, settings.send_queue_bytes // CARRIED_SHARE)
 
     @property
     def carried_bytes(self) -> int:
