@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 
 from unisono.identity import Point, ProcessId
+from unisono.intergroup import carrying
 from unisono.intergroup.carrying import Carrying
 from unisono.intergroup.handing import Handed
 from unisono.intergroup.sending import Sending
@@ -136,6 +137,13 @@ def test_a_proxy_that_has_too_much_to_send_refuses_and_nothing_is_lost() -> None
     assert "proxy-refused" in marks
     living = ended(world)
     assert {message for life in living for message in handed(world)[life] if message[:2] == life} == asked(world)
+
+
+def test_a_proxy_that_forgets_who_asked_is_asked_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carrying, "ERRAND_LIMIT", 1)
+    world = play(service="source", loss=0.05, fault=FAULTS["proxies leave"])
+    assert world.monitors.violations == []
+    assert {message for life in ended(world) for message in handed(world)[life] if message[:2] == life} == asked(world)
 
 
 # Bugs that D11 finds.

@@ -222,6 +222,9 @@ class Asking:
         if message.taken > session.serial:
             step.note(Reason.REPORT_AHEAD)
             return
+        if session.last is not None and not message.taken and message.word == TAKEN:
+            self._change(step)  # it has forgotten this session
+            return
         while session.flight and session.flight[0].serial <= message.taken:
             session.last = session.flight.popleft()
         self._tries = 0

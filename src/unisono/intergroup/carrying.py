@@ -24,7 +24,7 @@ CARRIED_SHARE = 2
 class Errand:
     """What one other asks for, in its last session."""
 
-    __slots__ = ("early", "parts", "session", "size", "taken")
+    __slots__ = ("early", "held", "parts", "session", "size", "taken")
 
     def __init__(self, session: int) -> None:
         self.session = session
@@ -33,18 +33,21 @@ class Errand:
         self.parts: list[bytes] = []
         """Of the message that has come in part."""
         self.size = 0
+        self.held = 0
+        """What is kept here of messages that are not whole."""
 
 
 class Carrying:
     """What one process sends for others in one group."""
 
-    __slots__ = ("_answers", "_context", "_errands", "_roles", "_speaking", "high_water")
+    __slots__ = ("_answers", "_context", "_errands", "_held", "_roles", "_speaking", "high_water")
 
     def __init__(self, context: Context, speaking: Speaking, roles: Roles) -> None:
         self._context = context
         self._speaking = speaking
         self._roles = roles
         self._errands: dict[ProcessId, Errand] = {}
+        self._held = 0
         self._answers: dict[ProcessId, tuple[Address, ProxyAnswer]] = {}
         self.high_water = 0
 
@@ -66,16 +69,19 @@ class Carrying:
             self._answer(origin, address, message.session, 0, NOT_A_SENDER)
             return
         errand = self._errands.pop(origin, None)
-        if errand is None or errand.session < message.session:
-            errand = Errand(message.session)
-        self._errands[origin] = errand
-        while len(self._errands) > ERRAND_LIMIT:
-            del self._errands[next(iter(self._errands))]
-        if errand.session > message.session or message.serial > errand.taken + EARLY_LIMIT:
+        if errand is not None and errand.session < message.session:
+            self._held -= errand.held
+            errand = None
+        self._errands[origin] = errand = errand or Errand(message.session)
+        if errand.session > message.session:
             step.note(Reason.ANSWER_STALE)
             return
-        if message.serial > errand.taken:
+        if errand.taken < message.serial <= errand.taken + EARLY_LIMIT and message.serial not in errand.early:
             errand.early[message.serial] = message
+            self._hold(errand, len(message.payload))
+        room = self.limit + self._context.settings.message_limit_bytes
+        while len(self._errands) > ERRAND_LIMIT or (self._held > room and len(self._errands) > 1):
+            self.forget(next(iter(self._errands)))  # it is asked anew, from the first part on
         word = self._take(step, origin, errand)
         self._answer(origin, address, errand.session, errand.taken, word)
 
@@ -88,8 +94,14 @@ class Carrying:
             self._context.tell(step, address, answer)
 
     def forget(self, origin: ProcessId) -> None:
-        """That life is over."""
-        self._errands.pop(origin, None)
+        """That life is over, or there is no room for what it began."""
+        errand = self._errands.pop(origin, None)
+        if errand is not None:
+            self._held -= errand.held
+
+    def _hold(self, errand: Errand, size: int) -> None:
+        errand.held += size
+        self._held += size
 
     @property
     def _is_sender(self) -> bool:
@@ -106,15 +118,12 @@ class Carrying:
         word = TAKEN
         while (part := errand.early.get(errand.taken + 1)) is not None:
             if part.index == 0:
-                errand.parts, errand.size = [], 0
-            if part.index != len(errand.parts):
-                step.note(Reason.BAD_REQUEST)
-                del self._errands[origin]
-                break
+                self._let_go(errand)
             size = errand.size + len(part.payload)
-            if size + ORIGIN_ROOM_BYTES > self._context.settings.message_limit_bytes:
+            too_large = size + ORIGIN_ROOM_BYTES > self._context.settings.message_limit_bytes
+            if too_large or part.index != len(errand.parts):
                 step.note(Reason.BAD_REQUEST)
-                del self._errands[origin]
+                self.forget(origin)
                 break
             whole = part.index + 1 == part.count
             if (
@@ -130,10 +139,15 @@ class Carrying:
             errand.size = size
             if whole:
                 sending.enqueue_for(origin, part.number, b"".join(errand.parts))
-                errand.parts, errand.size = [], 0
+                self._let_go(errand)
                 self.high_water = max(self.high_water, sending.carried_bytes)
                 sent = True
         if sent:
             self._roles.on_send(step)
             self._speaking.advance(step)
         return word
+
+    def _let_go(self, errand: Errand) -> None:
+        """The parts are a whole message, or never will be."""
+        self._hold(errand, -errand.size)
+        errand.parts, errand.size = [], 0
