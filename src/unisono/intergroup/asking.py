@@ -55,6 +55,7 @@ class Session:
         "attempt",
         "carrier",
         "flight",
+        "forgotten",
         "last",
         "number",
         "offset",
@@ -78,6 +79,8 @@ class Session:
         """Parts that were sent, and not said to have come."""
         self.last: ProxyRequest | None = None
         """The last part that was said to have come: sent again, it asks whether the sender lives."""
+        self.forgotten = False
+        """The sender knows less of this session than it did: it has lost it, as long as it says nothing else."""
         self.wanted = 0
         """The message that is cut next, and where."""
         self.offset = 0
@@ -222,9 +225,10 @@ class Asking:
         if message.taken > session.serial:
             step.note(Reason.REPORT_AHEAD)
             return
-        if session.last is not None and not message.taken and message.word == TAKEN:
-            self._change(step)  # it has forgotten this session
+        if session.last is not None and message.taken < session.last.serial and message.word == TAKEN:
+            session.forgotten = True  # or an answer came late
             return
+        session.forgotten = False
         while session.flight and session.flight[0].serial <= message.taken:
             session.last = session.flight.popleft()
         self._tries = 0
@@ -243,7 +247,8 @@ class Asking:
             if self._leaving:
                 self.give_up(step)
                 return
-            self._shunned[session.carrier] = step.now + 2 * self._context.settings.patience
+            if not session.forgotten:
+                self._shunned[session.carrier] = step.now + 2 * self._context.settings.patience
             self._change(step)
             return
         self._tries += 1
