@@ -168,6 +168,8 @@ class Send(Struct, frozen=True, tag=True, gc=False):
     ticket: int
     messages: tuple[bytes, ...]
     names: tuple[str, ...] = ()
+    proxy: bool = False
+    """A mere receiver lets a sender send them, and stays one."""
 
 
 class ChangeService(Struct, frozen=True, tag=True):

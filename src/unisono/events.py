@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from math import ceil, floor
 from typing import Literal
@@ -37,7 +38,11 @@ class ViewReason(StrEnum):
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One application message, delivered; with the name that its sender gave it, if any."""
+    """One application message, delivered; with the name that its sender gave it, if any.
+
+    `by` sent it for its source, where that only receives: then `number` counts what the source asked for, and
+    `by_number` what `by` sent. A copy of what came before is `repeated`, and no application gets it.
+    """
 
     source: ProcessId
     sequence: int
@@ -47,6 +52,23 @@ class Message(Struct, frozen=True, gc=False):
     view: ViewId | None
     index: int
     name: str = ""
+    by: ProcessId | None = None
+    by_number: int = 0
+    repeated: bool = False
+
+    @property
+    def carrier(self) -> ProcessId:
+        """In whose stream of messages it came."""
+        return self.source if self.by is None else self.by
+
+    @property
+    def carrier_number(self) -> int:
+        """Its number in that stream."""
+        return self.number if self.by is None else self.by_number
+
+    def is_known(self, handed: Mapping[ProcessId, int]) -> bool:
+        """Whether an application has had it already that had, of each who lets others send, all up to a number."""
+        return self.repeated or (self.by is not None and self.number <= handed.get(self.source, 0))
 
     def __str__(self) -> str:
         """In one line, for a person: who sent it, its number, and the beginning of the data."""

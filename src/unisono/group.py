@@ -90,6 +90,8 @@ class Group:
         self._view: View | None = None
         self._audience: AudienceEstimate | None = None
         self._counts = False
+        self._loaded: dict[ProcessId, int] = {}
+        """What is in the state that was given, of messages that were sent for others."""
         self._estimates = 0
         self._counted = asyncio.Event()
 
@@ -147,19 +149,20 @@ class Group:
     def _ask_for_count(self) -> None:
         self.process.give(CountAudience(self.name, self._counts or self._estimates > 0))
 
-    async def send(self, data: bytes, *, name: str = "") -> None:
+    async def send(self, data: bytes, *, name: str = "", proxy: bool = False) -> None:
         """Send one message to every member, this one included; waits while the window is full.
 
-        `name` goes along with it: a framed receiver may ask for it by that. A send that is cancelled was made as a
-        whole or not at all.
+        `name` goes along with it: a framed receiver may ask for it by that. With `proxy` a process that only receives
+        lets a sender send it, and goes on to receive only; it waits while there is no sender. A send that is cancelled
+        was made as a whole or not at all.
         """
         outbox = self._open_outbox()
-        await outbox.send((_checked(data),), (_checked_name(name),) if name else ())
+        await outbox.send((_checked(data),), (_checked_name(name),) if name else (), proxy)
 
-    async def send_many(self, messages: Iterable[bytes], names: Iterable[str] = ()) -> None:
+    async def send_many(self, messages: Iterable[bytes], names: Iterable[str] = (), *, proxy: bool = False) -> None:
         """Send messages in this order, many to a datagram; a cancelled call has sent a beginning of them.
 
-        `names` are as many as the messages ("" for one that has none), or there are none at all.
+        `names` are as many as the messages ("" for one that has none), or there are none at all; `proxy` as in `send`.
         """
         outbox = self._open_outbox()
         data = [_checked(one) for one in messages]
@@ -168,7 +171,7 @@ class Group:
         called = [_checked_name(name) if name else "" for name in names]
         if called and len(called) != len(data):
             raise SettingError("names", f"there are {len(called)} names for {len(data)} messages; name each, or none")
-        await outbox.send(data, called if any(called) else ())
+        await outbox.send(data, called if any(called) else (), proxy)
 
     async def change(self, service: Service, sources: Literal["all"] | Iterable[str] = "all") -> None:
         """Receive by another service, and stay in the group.
@@ -254,16 +257,28 @@ class Group:
 
     async def __anext__(self) -> GroupEvent:
         """The next event; the iteration ends when this process has left the group."""
-        event = await self._open_inbox().take()
-        if event is None:
-            raise StopAsyncIteration
-        return event  # type: ignore[return-value]  # answers to sends are never put into the inbox
+        inbox = self._open_inbox()
+        while (event := await inbox.take()) is not None:
+            if not self._is_hidden(event):
+                return event  # type: ignore[return-value]  # answers to sends are never put into the inbox
+        raise StopAsyncIteration
 
     async def receive_many(self, limit: int = 1000) -> list[GroupEvent]:
         """All events that are there, at most `limit`, and at least one; an empty list when the group was left."""
         if limit < 1:
             raise ValueError(f"limit is 1 or more, got {limit}")
-        return await self._open_inbox().take_many(limit)  # type: ignore[return-value]  # as above
+        inbox = self._open_inbox()
+        while events := await inbox.take_many(limit):
+            shown = [event for event in events if not self._is_hidden(event)]
+            if shown:
+                return shown  # type: ignore[return-value]  # as above
+        return []
+
+    def _is_hidden(self, event: Event) -> bool:
+        """Whether the application has had it already, from another sender or with the state that it was given."""
+        if isinstance(event, StateReceived) and event.point is not None:
+            self._loaded.update(event.point.handed)
+        return isinstance(event, Message) and event.by is not None and event.is_known(self._loaded)
 
     async def leave(self) -> None:
         """Leave: what was sent still reaches the others, then this returns. A second call changes nothing."""

@@ -79,11 +79,13 @@ class StartPoint(NamedTuple):
 class Point(NamedTuple):
     """A place in the total order of a group: in this view, before the message with that number of each source.
 
-    A source that is not named here begins with its first message.
+    A source that is not named here begins with its first message. `handed` says up to which number applications that
+    were there have had what was sent for others.
     """
 
     view: ViewId
     numbers: tuple[tuple[ProcessId, Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]], ...]
+    handed: tuple[tuple[ProcessId, Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]], ...] = ()
 
     def reaches(self, other: Point) -> bool:
         """Whether nothing that comes before the other place comes after this one; both are in one view."""

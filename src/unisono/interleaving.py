@@ -39,7 +39,7 @@ class Held:
         """The key of the first message that waits; what stands before it waits for nobody."""
         for event, _, _ in self.events:
             if isinstance(event, Message):
-                return event.timestamp, event.source
+                return event.timestamp, event.carrier
         return None
 
 

@@ -51,6 +51,9 @@ MARKS: dict[str, str] = {
     "repair-stalled": "an agreement on a view does not move for twice the time of suspicion, and names who holds it up",
     "stayed-alone": "a sender wanted to merge and nobody came along",
     "sender-awaited": "somebody became a sender whom this process does not follow yet, and everything waits for it",
+    "proxy-changed": "a receiver looks for another to send for it: the one it had is gone, refuses or is silent",
+    "proxy-asked-again": "a request to send for a receiver, or its answer, was lost",
+    "proxied-copy": "what was sent for a receiver comes a second time, by another sender, and no application gets it",
     "change-without-effect": "somebody was made a sender twice, or the last sender said that it only receives",
     "let-go": "the others agree on a view without a sender that has just said its last word, and it goes at once",
 }
@@ -72,6 +75,7 @@ RARE_MARKS: dict[str, str] = {
     "clock-held": "a timestamp was too far ahead to be believed",
     "member-lost-in-repair": "a member of the proposed view cannot be followed any more before the view stands",
     "cut-lowered": "a message that nobody left can bring ends the view before it",
+    "proxy-refused": "a sender does not send for a receiver: too much waits already, or it is no sender",
     "lacks-what-was-delivered": "a member cannot get what another has delivered, and the next view is without it",
 }
 """Those to which drawn faults lead seldom or never; scenarios of their own, or tests, do."""

@@ -75,13 +75,13 @@ class SyncGroup:
         """How this process takes part; `change` changes it."""
         return self._group.settings
 
-    def send(self, data: bytes, *, name: str = "") -> None:
-        """Send one message; waits while the window is full."""
-        self._call(self._group.send(data, name=name))
+    def send(self, data: bytes, *, name: str = "", proxy: bool = False) -> None:
+        """Send one message; waits while the window is full. With `proxy` a receiver lets a sender send it."""
+        self._call(self._group.send(data, name=name, proxy=proxy))
 
-    def send_many(self, messages: Iterable[bytes], names: Iterable[str] = ()) -> None:
+    def send_many(self, messages: Iterable[bytes], names: Iterable[str] = (), *, proxy: bool = False) -> None:
         """Send messages in this order, with as many names or none."""
-        self._call(self._group.send_many(messages, names))
+        self._call(self._group.send_many(messages, names, proxy=proxy))
 
     def change(self, service: Service, sources: Literal["all"] | Iterable[str] = "all") -> None:
         """Receive by another service, and stay in the group."""

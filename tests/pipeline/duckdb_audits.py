@@ -595,7 +595,25 @@ with told as (
 select run, 'D10', "group", process, incarnation, position, null from told where number is distinct from first
 """
 
+D11 = f"""
+with asked as (
+    select run, "group", process, incarnation, number, arg_min({{'size': size, 'body': body, 'truth': truth}}, position)
+        as first from proxy where kind = 'ASKED' group by all),
+handed as (from proxy where kind = 'HANDED')
+select h.run, 'D11', h."group", h.process, h.incarnation, h.position,
+    {_MESSAGE % ("h.origin", "h.origin_incarnation", "h.number")}
+from handed h left join asked a
+on h.run = a.run and h."group" = a."group" and h.origin = a.process and h.origin_incarnation = a.incarnation
+    and h.number = a.number
+where a.run is null or a.first.size <> h.size or a.first.body <> h.body or a.first.truth > h.truth
+    or exists (
+        from handed e where {_same_member("h", "e")} and h.origin = e.origin
+            and h.origin_incarnation = e.origin_incarnation and e.position < h.position
+            and (e.number = h.number or (in_line(h.service) and e.number > h.number)))
+"""
+
 AUDITS = {
+    "D11": D11,
     "D10": D10,
     "D1": D1,
     "D2": D2,

@@ -3,7 +3,8 @@
     start a b                      bring processes up
     join a b [keep_alive=50ms]     join the group, with settings; `in=news` for another group than the first
     send a one two [in=news]       send messages together; `size=` bytes instead of text, `count=` sends of it,
-                                   `batch=` of them in each send; `name=` a name for each of them
+                                   `batch=` of them in each send; `name=` a name for each of them;
+                                   `proxy=true` lets a sender send them
     leave a [in=news]              leave the group
     change a service=timestamp     another service from now on, perhaps with other `sources=`
     recover b a 3-5, recover b a name=x   b asks a for sequences or for a name
@@ -257,7 +258,8 @@ class Interpreter:
             station = self._running(name)
             station.waiting.add(self._ticket)
             names = (options["name"],) * len(messages) if "name" in options else ()
-            self._command(name, Send(options.get("in", DEFAULT_GROUP), self._ticket, tuple(messages), names))
+            proxy = options.get("proxy") == "true"
+            self._command(name, Send(options.get("in", DEFAULT_GROUP), self._ticket, tuple(messages), names, proxy))
             if self._ticket in station.waiting:
                 station.late.add(self._ticket)
                 self._say_waits(name)

@@ -36,6 +36,7 @@ from unisono.wire.messages import (
     Report,
 )
 from unisono.wire.probe_messages import ProbeAnswer, ProbeRequest
+from unisono.wire.proxy_messages import BUSY, NOT_A_SENDER, TAKEN, ProxyAnswer, ProxyRequest
 
 Lives = Mapping[ProcessId, str]
 """How a scenario calls each life: `a`, then `a/2` after a restart."""
@@ -59,7 +60,10 @@ KINDS: dict[type[ControlMessage], str] = {
     AddRequest: "add-request",
     ProbeRequest: "probe",
     ProbeAnswer: "probe-answer",
+    ProxyRequest: "proxy-request",
+    ProxyAnswer: "proxy-answer",
 }
+_PROXY_WORDS = {TAKEN: "", BUSY: " (busy)", NOT_A_SENDER: " (not a sender)"}
 PACKET_KINDS = ("data", "repair", *KINDS.values())
 
 
@@ -165,5 +169,10 @@ def _control(message: ControlMessage, lives: Lives) -> str:
             return f"{kind} {{{members}}}" + (" (out)" if message.out else "")
         case NewView():
             return f"{kind} {{{' '.join(lives[seat.process] for seat in message.seats)}}}"
+        case ProxyRequest():
+            part = f" ({message.index + 1} of {message.count})" if message.count > 1 else ""
+            return f"{kind} #{message.number}{part}"
+        case ProxyAnswer():
+            return f"{kind} {message.taken}{_PROXY_WORDS[message.word]}"
         case _:
             return kind

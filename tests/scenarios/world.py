@@ -334,6 +334,8 @@ class World:
             where = station.name if group == DEFAULT_GROUP else f"{station.name} in {group}"
             if isinstance(event, Message):
                 taken[group] += 1
+                if event.repeated:
+                    continue
                 station.delivered.append(brief(event))
                 self._say_message(where, event)
             else:
@@ -349,6 +351,8 @@ class World:
 
     def _say_message(self, where: str, message: Message) -> None:
         what, source = describe_message(message, self.sent), self.lives[message.source]
+        if message.by is not None:
+            source += f" by {self.lives[message.by]}"
         text = f"{where}: {what} from {source} #{message.number}"
         if what.startswith('"'):
             self.say(text)

@@ -9,6 +9,7 @@ from unisono.trace.schema import (
     GaugeRow,
     Member,
     MembershipRow,
+    ProxyRow,
     Reason,
     RepairRow,
     SendRow,
@@ -91,6 +92,9 @@ def sample_rows(count: int = 3) -> list[AnyRow]:
         )
         at += 2
     repair = RepairRow(kind="RTR", source="b", source_incarnation=1, first=2, last=9, peer="b")
+    proxy = ProxyRow(
+        kind="HANDED", origin="c", origin_incarnation=3, number=7, size=5, body=-1, by="a", by_incarnation=LARGEST
+    )
     gauge = GaugeRow(kind="GAUGE", name="window", value=10)
     view = ViewRow(
         kind="VIEW",
@@ -107,7 +111,7 @@ def sample_rows(count: int = 3) -> list[AnyRow]:
         primary=True,
     )
     join = MembershipRow(kind="JOIN", group="g", reason="all", across="everything", role="sender")
-    last: list[AnyRow] = [repair, gauge, view, join]
+    last: list[AnyRow] = [repair, proxy, gauge, view, join]
     for position, row in enumerate(last, at):
         row.process, row.incarnation, row.position, row.truth = "a", LARGEST, position, at + 1
     return rows + last

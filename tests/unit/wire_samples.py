@@ -70,6 +70,7 @@ from unisono.wire.probe_messages import (
     Traffic,
     pack_known,
 )
+from unisono.wire.proxy_messages import ProxyAnswer, ProxyRequest
 from unisono.wire.writing import DatagramWriter
 
 SEAL = NullSeal()
@@ -222,6 +223,18 @@ control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
         st.booleans(),
     ),
     st.builds(CensusAnswer, processes, positive),
+    st.builds(
+        ProxyRequest,
+        processes,
+        positive,
+        positive,
+        positive,
+        st.integers(0, 3),
+        st.integers(4, 9),
+        timestamps,
+        st.binary(max_size=40),
+    ),
+    st.builds(ProxyAnswer, processes, positive, sequences, st.integers(0, 2)),
 )
 
 
@@ -312,6 +325,8 @@ SAMPLE_CONTROL: list[ControlMessage] = [
     ),
     CensusRequest(1, 12, 0, 0, 0, 0, False),
     CensusAnswer(A, 3),
+    ProxyRequest(A, 1, 2, 3, 0, 2, 7, b"part"),
+    ProxyAnswer(A, 1, 2, 1),
 ]
 SAMPLES: dict[str, bytes] = {
     "data": WRITER.data(SAMPLE_BATCH),

@@ -8,14 +8,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from unisono.clock import LamportClock
 from unisono.events import Message, View, ViewReason
 from unisono.identity import ProcessId, StartPoint, ViewId
+from unisono.intergroup.handing import Handed
 from unisono.intergroup.sending import OwnMessage
 from unisono.reliable.step import Place, Step
-from unisono.wire.messages import NAMED, DataMessage
+from unisono.wire.messages import NAMED, PROXIED, DataMessage
 from unisono.wire.names import take_name
+from unisono.wire.origins import take_origin
+
+UNORDERED = frozenset({"UU", "ALF"})
+"""Services that keep no order of a source."""
+
+
+class CameBack(NamedTuple):
+    """A message of this process that another sent: its number, and who sent it under which sequence."""
+
+    number: int
+    carrier: ProcessId
+    sequence: int
 
 
 class Delivery:
@@ -28,7 +42,9 @@ class Delivery:
         "_own",
         "_place",
         "_process",
+        "came_back",
         "delivered_bytes",
+        "handed",
         "taken",
         "untaken",
         "untaken_high_water",
@@ -37,7 +53,13 @@ class Delivery:
     )
 
     def __init__(
-        self, process: ProcessId, place: Place, clock: LamportClock, event_limit: int, view_count: int
+        self,
+        process: ProcessId,
+        place: Place,
+        clock: LamportClock,
+        event_limit: int,
+        view_count: int,
+        handed: Handed | None = None,
     ) -> None:
         self._process = process
         self._place = place
@@ -53,6 +75,14 @@ class Delivery:
         self.untaken_high_water = 0
         self.view: View | None = None
         self.view_count = view_count
+        self.handed = Handed() if handed is None else handed
+        """What was handed over that was sent for others."""
+        self.came_back: CameBack | None = None
+        """The last message that another sent for this process."""
+
+    @property
+    def stretch(self) -> int:
+        return self._place.stretch
 
     @property
     def has_room(self) -> bool:
@@ -82,14 +112,47 @@ class Delivery:
     ) -> None:
         view = self.view.id if self.view else None
         step.deliver(Message(source, sequence, number, timestamp, data, view, self._index, name))
+        self._count(len(data))
+
+    def _count(self, size: int) -> None:
+        """A message of that size was handed over."""
         self._index += 1
-        self.delivered_bytes += len(data)
+        self.delivered_bytes += size
         self.untaken += 1
         self.untaken_high_water = max(self.untaken_high_water, self.untaken)
+
+    def proxied(
+        self,
+        step: Step,
+        carrier: ProcessId,
+        sequence: int,
+        number: int,
+        timestamp: int,
+        origin: ProcessId,
+        origin_number: int,
+        data: bytes,
+    ) -> None:
+        """A message that its carrier sent for another: the application gets it once, and in the order of its origin."""
+        ordered = self._place.service not in UNORDERED
+        repeated = not self.handed.is_next(origin, origin_number, ordered)
+        if repeated:
+            step.mark("proxied-copy")
+        if origin == self._process:
+            self.came_back = CameBack(
+                max(origin_number, 0 if self.came_back is None else self.came_back.number), carrier, sequence
+            )
+        view = self.view.id if self.view else None
+        step.deliver(
+            Message(origin, sequence, origin_number, timestamp, data, view, self._index, "", carrier, number, repeated)
+        )
+        self._count(len(data))
 
     def whole(self, step: Step, source: ProcessId, last: DataMessage, data: bytes) -> None:
         """Hand over a message that was put together, its last piece being `last`."""
         name = ""
+        if last.flags & PROXIED and (found := take_origin(data)) is not None:
+            self.proxied(step, source, last.sequence, last.number, last.timestamp, *found)
+            return
         if last.flags & NAMED:
             name, data = take_name(data)
         self.message(step, source, last.sequence, last.number, last.timestamp, data, name)
@@ -124,7 +187,11 @@ class Delivery:
         own = self._own.popleft()
         if own.change is not None:
             return own
-        self.message(step, self._process, own.sequence, own.number, own.timestamp, own.payload, own.name)
+        place = (self._process, own.sequence, own.number, own.timestamp)
+        if own.origin is None:
+            self.message(step, *place, own.payload, own.name)
+        else:
+            self.proxied(step, *place, own.origin, own.origin_number, own.payload)
         return own
 
     def take_own(self) -> list[OwnMessage]:

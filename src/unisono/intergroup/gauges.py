@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unisono.intergroup.asking import Asking
+from unisono.intergroup.carrying import Carrying
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.receiving import Receiving
 from unisono.intergroup.repairing import Repairing
@@ -41,10 +43,32 @@ def record_gauges(
     ):
         step.record(GaugeRow(kind="GAUGE", name=name, value=value, cap=cap))
     sending.window.high_water = sending.window.bytes
-    sending.queue_high_water = sending.queued_bytes
+    sending.queue_high_water = sending.queued_bytes - sending.carried_bytes
     delivery.untaken_high_water = delivery.untaken
     if scattered is not None:
         scattered.high_water = scattered.bytes
     for stream in streams:
         stream.window.high_water = stream.window.bytes
         stream.assembly.high_water = stream.assembly.bytes
+
+
+def record_proxy(step: Step, settings: Settings, asking: Asking, carrying: Carrying) -> None:
+    """Write what waited to be sent by others and for others, where there was anything."""
+    message_cap = settings.message_limit_bytes + MESSAGE_OVERHEAD_BYTES
+    if asking.high_water:
+        step.record(
+            GaugeRow(
+                kind="GAUGE",
+                name="asked bytes",
+                value=asking.high_water,
+                cap=max(settings.send_queue_bytes, message_cap),
+            )
+        )
+    if carrying.high_water:
+        step.record(
+            GaugeRow(
+                kind="GAUGE", name="carried bytes", value=carrying.high_water, cap=max(carrying.limit, message_cap)
+            )
+        )
+    asking.high_water = asking.bytes
+    carrying.high_water = carrying.carried_bytes

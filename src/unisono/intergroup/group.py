@@ -30,10 +30,13 @@ from unisono.engine import (
 from unisono.events import Left, SendAccepted, SendRefused, ViewReason
 from unisono.identity import ProcessId
 from unisono.intergroup.answering import Answering
+from unisono.intergroup.asking import Asking
+from unisono.intergroup.carrying import Carrying
 from unisono.intergroup.census import Census
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
-from unisono.intergroup.gauges import record_gauges, record_traffic
+from unisono.intergroup.gauges import record_gauges, record_proxy, record_traffic
+from unisono.intergroup.handing import Handed
 from unisono.intergroup.hierarchy.aggregation import CUT
 from unisono.intergroup.membership.ground import StreamGround
 from unisono.intergroup.membership.membership import Membership
@@ -63,6 +66,7 @@ from unisono.wire.messages import (
     Report,
 )
 from unisono.wire.probe_messages import ProbeMessage, ProbeRequest
+from unisono.wire.proxy_messages import ProxyAnswer, ProxyRequest
 
 GREETINGS = 3
 """So often a receiver that hears nobody says that it is there."""
@@ -85,6 +89,9 @@ class Resumption(Struct, frozen=True):
     stretch: int = 0
     attempts: int = 0
     repairs: int = 0
+    asked: int = 0
+    sessions: int = 0
+    handed: tuple[tuple[ProcessId, int], ...] = ()
 
 
 class IntergroupEngine:
@@ -92,6 +99,8 @@ class IntergroupEngine:
 
     __slots__ = (
         "_answering",
+        "_asking",
+        "_carrying",
         "_census",
         "_context",
         "_delivery",
@@ -116,7 +125,9 @@ class IntergroupEngine:
         # A returning process skips a sequence number, so that its first keep-alive stands above its farewell.
         last_sequence = resumption.sequence + 1 if resumption.sequence else 0
         self._sending = Sending(context, last_sequence, resumption.number)
-        self._delivery = Delivery(process, self._place, clock, settings.event_limit, resumption.views)
+        self._delivery = Delivery(
+            process, self._place, clock, settings.event_limit, resumption.views, Handed(resumption.handed)
+        )
         self._repairing = Repairing(context, self._sending)
         self._receiving = Receiving(
             context, self._place, self._sending, self._delivery, self._repairing, resumption.attempts
@@ -125,6 +136,10 @@ class IntergroupEngine:
         following = self._receiving.following
         ground = StreamGround(context, self._sending, following, self._repairing, self._speaking)
         self._membership = Membership(context, self._sending, following, self._speaking, ground, resumption.repairs)
+        self._asking = Asking(
+            context, self._delivery, following, self._repairing, resumption.asked, resumption.sessions
+        )
+        self._carrying = Carrying(context, self._speaking, self._membership.roles)
         self._census = Census(context)
         self._peers = Peers()
         self._answering = Answering(
@@ -167,7 +182,9 @@ class IntergroupEngine:
         sending = self._sending
         views, attempts = self._delivery.view_count, self._receiving.following.activations.attempts
         repairs = self._membership.repair.attempt
-        return Resumption(sending.last_sequence, sending.last_number, views, self._place.stretch, attempts, repairs)
+        asked, sessions, handed = self._asking.last_number, self._asking.last_session, self._delivery.handed.highest
+        numbers = sending.last_sequence, sending.last_number
+        return Resumption(*numbers, views, self._place.stretch, attempts, repairs, asked, sessions, handed)
 
     def deadline(self) -> int | None:
         return self._context.deadlines.earliest()
@@ -196,7 +213,9 @@ class IntergroupEngine:
             self._receiving.settle(step)
         if self._speaking.waits_for_view and self._receiving.following.may_send:
             self._speaking.advance(step)
-        if self._phase is Phase.LEAVING and self._speaking.all_stable:
+        self._asking.settle(step)
+        self._carrying.answer(step)
+        if self._phase is Phase.LEAVING and self._speaking.all_stable and self._asking.all_taken:
             self._become_outside(step)
         self._go_on_watching(step)
         just_measured = gauged_at != self._gauged_at and isinstance(fact, TimePassed) and not self._place.datagrams
@@ -267,12 +286,14 @@ class IntergroupEngine:
         self._receiving.leave(step)
         self._context.deadlines.set("leave", step.now + self._context.settings.leave_timeout)
         self._speaking.become_leaving(step)
+        self._asking.leave(step)
 
     def _become_outside(self, step: Step) -> None:
         self._phase = Phase.OUTSIDE
         self._context.deadlines.clear_all()
         for ticket in self._sending.drop_queue():
             step.deliver(SendRefused(ticket, Reason.NOT_MEMBER))
+        self._asking.give_up(step)
         step.record(MembershipRow(kind="LEAVE"))
         step.deliver(Left())
         step.effect(LeaveAddress(self._context.multicast))
@@ -285,18 +306,27 @@ class IntergroupEngine:
         if not send.messages:
             step.deliver(SendAccepted(send.ticket))
             return
+        if self._goes_by_proxy(send):
+            self._asking.enqueue(step, send.messages, send.ticket)
+            return
         self._membership.roles.on_send(step)
         self._sending.enqueue(send.messages, send.ticket, send.names)
         self._speaking.advance(step)
+
+    def _goes_by_proxy(self, send: Send) -> bool:
+        """A sender needs nobody to send for it."""
+        return send.proxy and self._context.role == "receiver"
 
     def _why_refuse(self, send: Send) -> str | None:
         settings, name = self._context.settings, self._context.process.name
         if self._phase is not Phase.MEMBER:
             return Reason.NOT_MEMBER
+        if self._goes_by_proxy(send):
+            return self._asking.why_refuse(send.messages, send.names)
         if settings.senders != "all" and name not in settings.senders:
             return f"{name!r} is not among the senders of this group: {', '.join(settings.senders)}"
         if not self._context.may_send:
-            return 'this process joined as a receiver; join with role="sender" to send'
+            return 'this process joined as a receiver; join with role="sender" to send, or send with proxy=True'
         return self._sending.why_refuse(send.messages, send.names)
 
     def _on_wish(self, step: Step, wish: ChangeService | ChangeRole | Recover | CountAudience) -> None:
@@ -376,6 +406,7 @@ class IntergroupEngine:
         if earlier is not None:
             self._receiving.forget(step, earlier, ViewReason.RESTARTED)
             self._speaking.drop(step, earlier)
+            self._carrying.forget(earlier)
             self._context.forget(earlier)
             self._context.end_life(earlier)
         if self._phase is Phase.MEMBER:
@@ -419,6 +450,10 @@ class IntergroupEngine:
             elif isinstance(message, ActivationGrant):
                 if self._context.believes(step, message.timestamp):
                     self._receiving.following.on_activation_grant(step, source, address, message)
+            elif isinstance(message, ProxyRequest):
+                self._carrying.on_request(step, source, address, message)
+            elif isinstance(message, ProxyAnswer):
+                self._asking.on_answer(step, source, message)
             elif isinstance(message, CensusAnswer):
                 self._census.on_answer(step, source, message)
             elif isinstance(message, LeftBehindNotice):
@@ -509,6 +544,9 @@ class IntergroupEngine:
                 self._gauged_at = step.now
                 record_traffic(step, self._place)
                 record_gauges(step, settings, self._sending, self._delivery, self._receiving, self._repairing)
+                record_proxy(step, settings, self._asking, self._carrying)
+            elif name == "asking":
+                self._asking.on_time(step)
             elif name == "census":
                 self._census.on_time(step)
             elif name == "answer":

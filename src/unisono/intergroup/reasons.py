@@ -37,4 +37,6 @@ class Reason(StrEnum):
     VIEW_STALE = "a view that does not follow the current one"
     NOT_OURS = "a message of the control hierarchy in a group"
     TOO_MANY_PROBES = "too many probes"
+    ANSWER_STALE = "belongs to an earlier session of sending for others"
+    BAD_REQUEST = "asks to send what cannot be put together"
     NOT_ASKED = "beside a probe, or an answer to one that nobody here made"

@@ -68,6 +68,10 @@ class Repairing:
         if holding is not None:
             holding.release(stable)
 
+    def holds(self, source: ProcessId, sequence: int) -> bool:
+        """Whether a message is kept for others: somebody may lack it."""
+        return bool(self._find(source, ((sequence, sequence),)))
+
     def forget(self, source: ProcessId) -> None:
         """This process follows a source no longer."""
         self._holdings.pop(source, None)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from unisono.events import SendAccepted
-from unisono.identity import NAME_LIMIT_BYTES, why_bad_name
+from unisono.identity import NAME_LIMIT_BYTES, ProcessId, why_bad_name
 from unisono.intergroup.context import Context, repair_row
 from unisono.reliable.pacing import Pacing
 from unisono.reliable.step import Step
@@ -22,8 +22,9 @@ from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES, SendWindow
 from unisono.trace.schema import SendRow, body_hash
 from unisono.wire.layout import COUNT_LIMIT, FRAGMENT_HEAD, MESSAGE_HEAD
 from unisono.wire.membership_messages import Change, SenderLeft
-from unisono.wire.messages import CHANGE, FRAGMENT, LEAVE, NAMED, DataMessage, KeepAlive, Range
+from unisono.wire.messages import CHANGE, FRAGMENT, LEAVE, NAMED, PROXIED, DataMessage, KeepAlive, Range
 from unisono.wire.names import put_name, take_name
+from unisono.wire.origins import put_origin, take_origin
 
 
 class Outgoing:
@@ -51,6 +52,9 @@ class OwnMessage(Struct, frozen=True, gc=False):
     name: str = ""
     change: Change | None = None
     """It is about who sends, and not for the application."""
+    origin: ProcessId | None = None
+    """Who asked for it, where this process sent it for another."""
+    origin_number: int = 0
 
 
 class Sending:
@@ -65,6 +69,7 @@ class Sending:
         "_settings",
         "_writer",
         "blocked_since",
+        "carried_bytes",
         "last_data_at",
         "last_number",
         "last_sent_at",
@@ -87,6 +92,8 @@ class Sending:
         self._named: dict[str, Range] = {}
         self.queued_bytes = 0
         self.queue_high_water = 0
+        self.carried_bytes = 0
+        """Of what waits, so much is for others."""
         self.last_sequence = last_sequence
         self.last_number = self._before = last_number
         self._enqueued_bytes = 0
@@ -141,8 +148,9 @@ class Sending:
         message_limit, queue_limit = self._settings.message_limit_bytes, self._settings.send_queue_bytes
         if largest > message_limit:
             return f"a message of {largest} bytes is larger than message_limit_bytes ({message_limit})"
-        alone = not self._queue and len(messages) == 1
-        if not alone and self.queued_bytes + _weight(messages, names) > queue_limit:
+        waits = self.queued_bytes - self.carried_bytes
+        alone = not waits and len(messages) == 1
+        if not alone and waits + _weight(messages, names) > queue_limit:
             return f"more than send_queue_bytes ({queue_limit}) would wait; wait for earlier sends to be accepted"
         return None
 
@@ -154,17 +162,27 @@ class Sending:
         else:
             self._queue.extend(map(Outgoing, messages))
         self._queue[-1].ticket = ticket
-        waits = sum(map(_waits, islice(reversed(self._queue), len(messages))))
+        self._count_waiting(len(messages))
+
+    def enqueue_for(self, origin: ProcessId, number: int, message: bytes) -> None:
+        """Send a message for another, who counts it under this number."""
+        self._queue.append(Outgoing(put_origin(origin, number, message), None, PROXIED))
+        self.carried_bytes += _waits(self._queue[-1])
+        self._count_waiting(1)
+
+    def _count_waiting(self, messages: int) -> None:
+        """So many have come at the end of the queue."""
+        waits = sum(map(_waits, islice(reversed(self._queue), messages)))
         self.queued_bytes += waits
         self._enqueued_bytes += waits
-        self.queue_high_water = max(self.queue_high_water, self.queued_bytes)
+        self.queue_high_water = max(self.queue_high_water, self.queued_bytes - self.carried_bytes)
 
     def drop_queue(self) -> list[int]:
         """Give up what waits; the tickets of the sends that were not accepted."""
         tickets = [outgoing.ticket for outgoing in self._queue if outgoing.ticket is not None]
         self._queue.clear()
         self._enqueued_bytes -= self.queued_bytes
-        self.queued_bytes = 0
+        self.queued_bytes = self.carried_bytes = 0
         return tickets
 
     def rewind(self) -> None:
@@ -299,6 +317,12 @@ class Sending:
         """The last piece of a message takes its place in a datagram: now it is sent."""
         self.last_number += 1
         payload, name = outgoing.payload, outgoing.name
+        origin, origin_number = None, 0
+        if outgoing.flags & PROXIED:
+            self.carried_bytes -= _waits(outgoing)
+            found = take_origin(payload)
+            assert found is not None, "it was put there"
+            origin, origin_number, payload = found
         if name:
             _, payload = take_name(payload)
             self._named[name] = (self.last_sequence - count + 1, self.last_sequence)
@@ -311,11 +335,21 @@ class Sending:
                     timestamp=timestamp,
                     size=len(payload),
                     body=body_hash(payload),
+                    origin=None if origin is None else str(origin),
                     agreed=None if self._context.agreed is None else str(self._context.agreed.era),
                 )
             )
         first = self.last_sequence - count + 1
-        return OwnMessage(first, self.last_sequence, self.last_number, timestamp, payload, name)
+        return OwnMessage(
+            first,
+            self.last_sequence,
+            self.last_number,
+            timestamp,
+            payload,
+            name,
+            origin=origin,
+            origin_number=origin_number,
+        )
 
     def find_name(self, name: str) -> Range | None:
         """The sequences of the last message of that name, while it is kept for repair."""

@@ -27,6 +27,7 @@ class Tables(Struct, frozen=True):
     view: DataFrame
     membership: DataFrame
     repair: DataFrame
+    proxy: DataFrame
     gauge: DataFrame
     fault: DataFrame
 

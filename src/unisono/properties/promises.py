@@ -43,13 +43,13 @@ class Promise(Struct, frozen=True):
 
 _EVERYBODY = frozenset({"L6", "L7"})
 _SENDER = _EVERYBODY | {"O3", "O8", "L4", "L8"}
-_RELIABLE = _EVERYBODY | {"D1", "D2", "D8", "M3", "O1", "O2", "O8", "L2"}
+_RELIABLE = _EVERYBODY | {"D1", "D2", "D8", "D11", "M3", "O1", "O2", "O8", "L2"}
 _AGREED = frozenset({"M2", "M4", "M5", "M7", "L1"})
 """What everybody gets who has agreed views."""
 
 PROMISES: dict[tuple[str, str, Role], Promise] = {
     ("intergroup", "UU", "receiver"): Promise(
-        _EVERYBODY | {"D1"},
+        _EVERYBODY | {"D1", "D11"},
         "Messages may be lost, repeated and out of order, and come without a view.",
     ),
     ("intergroup", "UU", "sender"): Promise(
@@ -57,7 +57,7 @@ PROMISES: dict[tuple[str, str, Role], Promise] = {
         "Sending needs no view.",
     ),
     ("intergroup", "USO", "receiver"): Promise(
-        _EVERYBODY | {"D1", "D2", "O1", "O8"},
+        _EVERYBODY | {"D1", "D2", "D11", "O1", "O8"},
         "Messages may be left out; what is delivered is in the order of its source within one stretch, and after a "
         "change of service or a return it may come again.",
     ),
@@ -66,7 +66,7 @@ PROMISES: dict[tuple[str, str, Role], Promise] = {
         "Sending needs no view.",
     ),
     ("intergroup", "UTO", "receiver"): Promise(
-        _EVERYBODY | {"D1", "D2", "O1", "O3", "O6", "O8"},
+        _EVERYBODY | {"D1", "D2", "D11", "O1", "O3", "O6", "O8"},
         "Messages may be left out; what is delivered is in the order of timestamps within one stretch, and after a "
         "change of service or a return it may come again.",
     ),
@@ -97,7 +97,7 @@ PROMISES: dict[tuple[str, str, Role], Promise] = {
         "starts anew may not hear its own last messages.",
     ),
     ("intergroup", "ALF", "receiver"): Promise(
-        _EVERYBODY | {"D1", "D2"},
+        _EVERYBODY | {"D1", "D2", "D11"},
         "Messages may be left out and come in any order; after a change of service or a return they may come again.",
     ),
     ("intergroup", "ALF", "sender"): Promise(

@@ -27,10 +27,13 @@ _NAME_BYTES = NAME_LIMIT_BYTES + 1
 class Waiting:
     """Messages of one call that go together, their names if they have any, and who waits for their acceptance."""
 
-    __slots__ = ("accepted", "messages", "names", "weight")
+    __slots__ = ("accepted", "messages", "names", "proxy", "weight")
 
-    def __init__(self, messages: Sequence[bytes], names: Sequence[str], accepted: asyncio.Future[None]) -> None:
+    def __init__(
+        self, messages: Sequence[bytes], names: Sequence[str], proxy: bool, accepted: asyncio.Future[None]
+    ) -> None:
         self.messages = messages
+        self.proxy = proxy
         self.names = names
         self.weight = sum(map(len, messages)) + _overhead(names) * len(messages)
         self.accepted = accepted
@@ -73,7 +76,7 @@ class Outbox:
         """Why nothing is sent any more."""
         return self._error
 
-    async def send(self, messages: Sequence[bytes], names: Sequence[str] = ()) -> None:
+    async def send(self, messages: Sequence[bytes], names: Sequence[str] = (), proxy: bool = False) -> None:
         """Wait until every message has left this process, in order; `names` are as many as the messages, or none."""
         if self._error is not None:
             raise self._error
@@ -86,7 +89,7 @@ class Outbox:
                     " send it in parts, or join with a larger message_limit_bytes everywhere"
                 )
         parts = [
-            Waiting(messages[first:end], names[first:end], self._loop.create_future())
+            Waiting(messages[first:end], names[first:end], proxy, self._loop.create_future())
             for first, end in self._parts(messages, _overhead(names))
         ]
         self._queue.extend(parts)
@@ -172,7 +175,7 @@ class Outbox:
                 break
             if batch and (weight + waiting.weight > BATCH_BYTES or len(messages) >= BATCH_MESSAGES):
                 break
-            if batch and bool(names) != bool(waiting.names):  # one fact names all of its messages, or none
+            if batch and (bool(names), batch[0].proxy) != (bool(waiting.names), waiting.proxy):  # all are of one kind
                 break
             self._queue.popleft()
             batch.append(waiting)
@@ -186,7 +189,7 @@ class Outbox:
         self._handed_bytes += weight
         if self._queue:
             self._schedule_if_room()
-        self._give(Send(self._group, self._ticket, tuple(messages), tuple(names)))
+        self._give(Send(self._group, self._ticket, tuple(messages), tuple(names), batch[0].proxy))
 
     def _schedule_if_room(self) -> None:
         if self._handed_bytes + self._queue[0].weight <= self._limit:

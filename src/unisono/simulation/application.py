@@ -25,7 +25,19 @@ class Timetable(Protocol):
 class Sender:
     """One workload at one member: sends by the clock, or again when the last send was accepted."""
 
-    __slots__ = ("_by_clock", "_count", "_gap", "_random", "_size", "_stop", "_world", "group", "machine", "waiting")
+    __slots__ = (
+        "_by_clock",
+        "_count",
+        "_gap",
+        "_proxy",
+        "_random",
+        "_size",
+        "_stop",
+        "_world",
+        "group",
+        "machine",
+        "waiting",
+    )
 
     def __init__(
         self, world: Timetable, machine: Machine, workload: Workload, stop: int, seed: int, index: int
@@ -33,6 +45,7 @@ class Sender:
         self._world = world
         self.machine = machine
         self._random: Random = stream(seed, f"workload/{index}/{machine.index}")
+        self._proxy = workload.proxy
         self._size = workload.size
         self._stop = stop
         self._by_clock = workload.rate != "max"
@@ -52,7 +65,8 @@ class Sender:
         if machine.alive and self.group in machine.groups:
             self._count += 1
             self.waiting = not self._by_clock
-            machine.send(self.group, self._count, (payload(self._random, machine.name, self._count, self._size),))
+            message = payload(self._random, machine.name, self._count, self._size)
+            machine.send(self.group, self._count, (message,), self._proxy)
             if not self._by_clock:
                 return
         self._world.call_at(self._world.now + (self._gap if machine.alive else max(self._gap, SECOND // 10)), self)

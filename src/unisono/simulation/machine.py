@@ -357,6 +357,6 @@ class Machine:
             self._wake_at = at
             self._world.schedule(at, self._on_timer)
 
-    def send(self, group: str, ticket: int, messages: tuple[bytes, ...]) -> None:
+    def send(self, group: str, ticket: int, messages: tuple[bytes, ...], proxy: bool = False) -> None:
         """The application sends."""
-        self.give(Send(group, ticket, messages))
+        self.give(Send(group, ticket, messages, proxy=proxy))

@@ -34,6 +34,7 @@ from unisono.wire.messages import (
     RepairRequest,
     Report,
 )
+from unisono.wire.proxy_messages import ProxyAnswer, ProxyRequest
 from unisono.wire.reading import read_datagram
 
 MESSAGE_NAMES = {
@@ -60,6 +61,8 @@ MESSAGE_NAMES = {
     NewView: "new_view",
     CutInfo: "cut_info",
     ViewRequest: "view_request",
+    ProxyRequest: "proxy_request",
+    ProxyAnswer: "proxy_answer",
     CensusRequest: "census_request",
     CensusAnswer: "census_answer",
 }

@@ -61,7 +61,10 @@ class GroupPlan(Struct, frozen=True, kw_only=True):
 
 
 class Workload(Struct, frozen=True, kw_only=True):
-    """Messages that some members send to one group; rate "max" sends as fast as `send` allows."""
+    """Messages that some members send to one group; rate "max" sends as fast as `send` allows.
+
+    With `proxy` those who only receive let others send them.
+    """
 
     group: str
     senders: tuple[int, ...] | Literal["all"] = "all"
@@ -69,6 +72,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     size: int | tuple[int, int] = 200
     start: int = 0
     stop: int | None = None
+    proxy: bool = False
 
 
 class MemberPlan(Struct, frozen=True, kw_only=True):

@@ -70,6 +70,8 @@ MESSAGES = (
     "farewell",
     "contributed",
     "gathered",
+    "proxy_request",
+    "proxy_answer",
     "census_request",
     "census_answer",
 )
@@ -85,6 +87,8 @@ TRACE_KINDS = (
     "JOIN",
     "LEAVE",
     "CRASH",
+    "ASKED",
+    "HANDED",
     "LEFT_BEHIND",
     "UNAVAILABLE",
     "ACTIVATE",
@@ -194,6 +198,7 @@ WORKLOAD_KEYS: dict[str, Key] = {
     "size": Key(one_or_range(SIZE)),
     "start": Key(TIME),
     "stop": Key(TIME),
+    "proxy": Key(FLAG),
 }
 
 MEMBER_KEYS = {"index": Key(MEMBER, required=True), "joins": Key(TIME), "leaves": Key(TIME)}

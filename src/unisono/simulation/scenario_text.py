@@ -39,7 +39,8 @@ def write_scenario(scenario: Scenario) -> str:
         sections.append(["[network]", *network])
     sections += [["[[group]]", *_lines(_pairs(group, GROUP_KEYS))] for group in scenario.groups]
     sections += [
-        ["[[workload]]", *_lines(_pairs(workload, WORKLOAD_KEYS, {"start": 0}))] for workload in scenario.workloads
+        ["[[workload]]", *_lines(_pairs(workload, WORKLOAD_KEYS, {"start": 0, "proxy": False}))]
+        for workload in scenario.workloads
     ]
     sections += [["[[member]]", *_lines(_member_pairs(plan))] for plan in scenario.member_plans]
     usual = {"members": "receivers", "start": 0}

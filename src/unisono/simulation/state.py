@@ -141,11 +141,14 @@ class StateKeeper:
             self._lineage = xxh3_64_intdigest(f"{self._lineage} {event.id}".encode())
             self._tell("STATE")
         elif isinstance(event, Message):
+            known = event.is_known(self._track.handed)
             self._track.on_message(event)
+            if known:
+                return
             place = xxh3_64_intdigest(event.data) % (len(self._state) - _CELL + 1)
             cell = self._state[place : place + _CELL]
             self._state[place : place + _CELL] = xxh3_64_intdigest(bytes(cell) + event.data).to_bytes(_CELL, "big")
-            if event.number % SAMPLED == 0:
+            if event.carrier_number % SAMPLED == 0:
                 self._tell("STATE")
 
     def _save(self, effect: SaveState) -> None:

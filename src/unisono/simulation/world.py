@@ -99,9 +99,9 @@ class World:
         self.hierarchy = HierarchyObserver(self, settings) if settings.control else None
 
     def _takes_part(self, workload: Workload, machine: Machine) -> bool:
-        """Whether a member sends in a workload; `all` are all who may send."""
+        """Whether a member sends in a workload; `all` are all who may send, or who only receive and ask others to."""
         if workload.senders == "all":
-            return self._settings(machine).role == "sender"
+            return (self._settings(machine).role == "sender") != workload.proxy
         return machine.index in workload.senders
 
     def _machine(self, index: int) -> Machine:

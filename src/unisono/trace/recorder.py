@@ -9,12 +9,13 @@ from collections.abc import Iterator
 
 from unisono.engine import Deliver, Effect, Record
 from unisono.events import DroppedOut, Event, Excluded, LeftBehind, Message, SourceUnavailable, View
-from unisono.identity import ViewId
+from unisono.identity import ProcessId, ViewId
 from unisono.trace.schema import (
     AnyRow,
     DeliverRow,
     Member,
     MembershipRow,
+    ProxyRow,
     Reason,
     Start,
     ViewRow,
@@ -43,6 +44,8 @@ class Recorder:
                 if row is not None:
                     row.group, row.service, row.stretch = effect.group, effect.service, effect.stretch
                     yield self.stamp(row, at, truth)
+                    if isinstance(event, Message) and event.by is not None and not event.repeated:
+                        yield self.stamp(_handed(effect, event, event.by, row), at, truth)
         elif isinstance(effect, Record):
             if effect.row.kind == "START":
                 self.incarnation = effect.row.incarnation
@@ -65,14 +68,15 @@ class Recorder:
             return DeliverRow(
                 kind="DELIVER",
                 view=self._words(group, event.view),
-                source=event.source.name,
-                source_incarnation=event.source.incarnation,
+                source=event.carrier.name,
+                source_incarnation=event.carrier.incarnation,
                 sequence=event.sequence,
-                number=event.number,
+                number=event.carrier_number,
                 timestamp=event.timestamp,
                 size=len(event.data),
                 body=body_hash(event.data),
                 index=event.index,
+                origin=None if event.by is None else str(event.source),
             )
         if isinstance(event, View):
             return self._view_row(group, event)
@@ -117,3 +121,21 @@ class Recorder:
         if current is None or current[0] is not view:
             current = self._views[group] = (view, None if view is None else str(view))
         return current[1]
+
+
+def _handed(effect: Deliver, message: Message, by: ProcessId, row: AnyRow) -> ProxyRow:
+    """What the application gets of a message that another sent for its source."""
+    return ProxyRow(
+        kind="HANDED",
+        group=effect.group,
+        service=effect.service,
+        stretch=effect.stretch,
+        view=row.view,
+        origin=message.source.name,
+        origin_incarnation=message.source.incarnation,
+        number=message.number,
+        size=len(message.data),
+        body=body_hash(message.data),
+        by=by.name,
+        by_incarnation=by.incarnation,
+    )

@@ -154,6 +154,21 @@ class RepairRow(Row, kw_only=True, tag="repair"):
     peer: str | None = None
 
 
+class ProxyRow(Row, kw_only=True, tag="proxy"):
+    """ASKED: this process, the origin, lets others send a message. HANDED: an application gets such a message.
+
+    `number` counts what the origin asked for in the group. HANDED has the sender that sent it in `by`.
+    """
+
+    origin: str
+    origin_incarnation: int
+    number: int
+    size: int
+    body: int
+    by: str | None = None
+    by_incarnation: int | None = None
+
+
 class GaugeRow(Row, kw_only=True, tag="gauge"):
     """GAUGE: the highest value since the last one, beside its cap. MARK: a hard situation by name, value 1."""
 
@@ -175,7 +190,7 @@ class FaultRow(Row, kw_only=True, tag="fault"):
     text: str = ""
 
 
-AnyRow = SendRow | DeliverRow | ViewRow | MembershipRow | RepairRow | GaugeRow | FaultRow
+AnyRow = SendRow | DeliverRow | ViewRow | MembershipRow | RepairRow | ProxyRow | GaugeRow | FaultRow
 
 FAMILIES: dict[str, type[AnyRow]] = {
     "send": SendRow,
@@ -183,6 +198,7 @@ FAMILIES: dict[str, type[AnyRow]] = {
     "view": ViewRow,
     "membership": MembershipRow,
     "repair": RepairRow,
+    "proxy": ProxyRow,
     "gauge": GaugeRow,
     "fault": FaultRow,
 }

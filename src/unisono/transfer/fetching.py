@@ -394,6 +394,12 @@ class Fetching:
         pieces = tuple(self._store.piece(digest) for digest in download.digests)
         return [LoadState(self._group, self._request, self._store.blob, download.offer.point, self._provider, pieces)]
 
+    def point_of(self, request: int) -> Point | None:
+        """The point of the state that the application takes under this request."""
+        if self._phase is not Phase.LOADING or request != self._request or self._download is None:
+            return None
+        return self._download.offer.point
+
     def on_loaded(self, request: int) -> list[Effect]:
         if self._phase is not Phase.LOADING or request != self._request:
             return []

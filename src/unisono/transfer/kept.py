@@ -83,7 +83,7 @@ class After:
         if isinstance(event, View):
             self._inside = event.id == self._view
             self._found = self._found or self._inside
-        elif self._inside and isinstance(event, Message) and event.number < self._numbers.get(event.source, 1):
+        elif self._inside and isinstance(event, Message) and event.carrier_number < self._numbers.get(event.carrier, 1):
             return False
         return self._found
 

@@ -126,7 +126,7 @@ class Transfers:
         for event in events:
             if isinstance(event, Message):
                 ward.track.on_message(event)
-                if ward.fetching is not None and event.source == self._process and _is_alone(ward, self._process):
+                if ward.fetching is not None and event.carrier == self._process and _is_alone(ward, self._process):
                     effects += ward.fetching.on_message_alone(now)
             elif isinstance(event, View):
                 ward.track.on_view(event)
@@ -183,6 +183,8 @@ class Transfers:
         if fetching is None:
             return [Note(Reason.CAME_TO_NOTHING)]
         if isinstance(fact, StateLoaded):
+            if (point := fetching.point_of(fact.request)) is not None:
+                ward.track.learn(point)
             return fetching.on_loaded(fact.request)
         if isinstance(fact, StateNotLoaded):
             return fetching.on_not_loaded(fact, now)

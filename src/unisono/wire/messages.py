@@ -16,6 +16,7 @@ from unisono.wire.census_messages import CENSUS_TYPES, CensusMessage
 from unisono.wire.control_messages import HIERARCHY_TYPES, HierarchyMessage
 from unisono.wire.membership_messages import EXTENSION_LIMIT_BYTES, MEMBERSHIP_TYPES, MembershipMessage
 from unisono.wire.probe_messages import PROBE_TYPES, ProbeMessage
+from unisono.wire.proxy_messages import PROXY_TYPES, ProxyMessage
 
 SEQUENCE_LIMIT = (1 << 63) - 1
 RANGE_LIMIT = 64
@@ -40,6 +41,8 @@ NAMED: Final = 4
 """Flag of a data message: the application message begins with its name (see unisono.wire.names)."""
 CHANGE: Final = 8
 """Flag of a data message: it is about who sends, and not for the application (see unisono.wire.membership_messages)."""
+PROXIED: Final = 16
+"""Flag of a data message: its source sent it for another (see unisono.wire.origins)."""
 
 
 class DataMessage(Struct, frozen=True, gc=False):
@@ -202,6 +205,7 @@ ControlMessage = (
     | MembershipMessage
     | ProbeMessage
     | CensusMessage
+    | ProxyMessage
 )
 
 CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
@@ -217,6 +221,7 @@ CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
     *MEMBERSHIP_TYPES,
     *PROBE_TYPES,
     *CENSUS_TYPES,
+    *PROXY_TYPES,
 )
 
 

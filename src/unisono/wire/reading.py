@@ -28,6 +28,7 @@ from unisono.wire.messages import (
     FRAGMENT,
     LEAVE,
     NAMED,
+    PROXIED,
     SEQUENCE_LIMIT,
     ControlMessage,
     ControlPacket,
@@ -143,7 +144,7 @@ def _data_messages(plain: bytes, offset: int) -> tuple[list[DataMessage], int, V
 
 def _fragment(plain: bytes, offset: int, flags: int, sequence: int, length: int) -> tuple[int, int]:
     """Which part of how many a message with flags is."""
-    if flags not in (FRAGMENT, LEAVE, NAMED, NAMED | FRAGMENT, CHANGE):
+    if flags not in (FRAGMENT, LEAVE, NAMED, NAMED | FRAGMENT, CHANGE, PROXIED, PROXIED | FRAGMENT):
         raise Refused(Refusal.FLAGS)
     if not flags & FRAGMENT:
         return 0, 1

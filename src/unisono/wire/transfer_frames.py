@@ -161,4 +161,7 @@ def read_provider_frame(data: bytes) -> FromProvider | None:
 
 
 def _is_good(point: Point) -> bool:
-    return len(point.numbers) <= SOURCES_LIMIT and all(why_bad_name(source.name) is None for source, _ in point.numbers)
+    return all(
+        len(named) <= SOURCES_LIMIT and all(why_bad_name(source.name) is None for source, _ in named)
+        for named in (point.numbers, point.handed)
+    )

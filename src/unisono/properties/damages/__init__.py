@@ -12,6 +12,7 @@ from unisono.properties.damages import (
     eras,
     keys,
     order,
+    proxies,
     repairs,
     rings,
     runs,
@@ -110,6 +111,10 @@ _ALL = (
     settled.never_delivered_in_the_view,
     settled.deaf_at_the_end,
     states.changed_state,
+    proxies.handed_twice,
+    proxies.never_asked,
+    proxies.handed_otherwise,
+    proxies.handed_out_of_order,
 )
 
 DAMAGES: dict[str, Damage] = {item.name: item for item in _ALL}

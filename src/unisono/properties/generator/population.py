@@ -81,6 +81,10 @@ class Member:
         self.left = False
         self.stretch = 1
         self.sent: list[Message] = []
+        self.asked: list[tuple[int, int]] = []
+        """Size and body of what it lets others send."""
+        self.handed: dict[Member, set[int]] = {}
+        """Which of those messages of others it got."""
         self.sequence = 0
         self.released = 0
         self.counted: set[Member] = set()

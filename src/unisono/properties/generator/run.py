@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from unisono.properties.generator.order import Next, begins_above, next_in_order
@@ -32,6 +33,8 @@ class Run:
 
     def __init__(self, random: Random, names: tuple[str, ...], groups: tuple[str, ...]) -> None:
         self.random = random
+        self.own_random = copy(random)
+        """For what stands beside all else: it changes nothing in the rest of the trace."""
         self.names = names
         self.groups = groups
         self.rows: list[AnyRow] = []

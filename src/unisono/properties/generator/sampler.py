@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from unisono.properties.generator.changes import Changing
 from unisono.properties.generator.order import ready
 from unisono.properties.generator.population import Member
+from unisono.properties.generator.proxies import step_of_proxies
 from unisono.properties.generator.regroup import Regrouping
 from unisono.properties.generator.run import LATE_PACE, NAMES, SECOND
 from unisono.properties.generator.settling import Settling
@@ -257,6 +258,7 @@ class Sampler(Settling):
         if self.turns_often and self.random.random() < 0.25:
             self.change_role()
         self.random.choices([step for step, _ in self.STEPS], [weight for _, weight in self.STEPS])[0](self)
+        step_of_proxies(self, self.own_random)
 
     def end(self) -> None:
         """The last moments, of which liveness asks nothing, and END at all that live."""

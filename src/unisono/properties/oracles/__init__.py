@@ -11,6 +11,7 @@ from unisono.properties.oracles.order import fifo, reliable_fifo
 from unisono.properties.oracles.own import self_delivery, self_delivery_liveness
 from unisono.properties.oracles.precision import membership_precision, termination
 from unisono.properties.oracles.progress import bounded_resources, no_deadlock
+from unisono.properties.oracles.proxies import proxied_once
 from unisono.properties.oracles.repair import release_safety, repair_efficiency, stability
 from unisono.properties.oracles.states import one_state
 from unisono.properties.oracles.synchrony import (
@@ -45,6 +46,7 @@ __all__ = [
     "no_duplication",
     "one_state",
     "primary_component",
+    "proxied_once",
     "receiver_chain",
     "release_safety",
     "reliable_causal",

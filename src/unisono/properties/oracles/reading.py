@@ -13,13 +13,14 @@ from unisono.trace.schema import (
     FaultRow,
     GaugeRow,
     MembershipRow,
+    ProxyRow,
     RepairRow,
     SendRow,
     Start,
     ViewRow,
 )
 
-Kind = TypeVar("Kind", SendRow, DeliverRow, ViewRow, MembershipRow, RepairRow, GaugeRow, FaultRow)
+Kind = TypeVar("Kind", SendRow, DeliverRow, ViewRow, MembershipRow, RepairRow, ProxyRow, GaugeRow, FaultRow)
 
 Key = tuple[int, str, int]
 """What orders messages: timestamp, source, incarnation of the source."""
