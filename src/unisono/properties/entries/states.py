@@ -14,7 +14,7 @@ STATES = (
         statement=(
             "Rows that tell an application's state (STATE, SAVED, LOADED) in the same group and view, at the same "
             "point and of the same lineage, tell the same digest. A lineage names the process whose own state a "
-            "state began as, and every view and gap since; who is given a state goes on with its lineage. The first of "
+            "state began as, and every view since; who is given a state goes on with its lineage. The first of "
             "them by process, incarnation and position is right."
         ),
         report="after the same messages, a process has another state than one that it shares its past with",
