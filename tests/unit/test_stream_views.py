@@ -15,7 +15,7 @@ SOURCE, ITSELF = ProcessId("a", 1), ProcessId("b", 1)
 
 def _stream() -> Stream:
     timing = RequestTiming(ITSELF, Pace(limit=SECOND))
-    return Stream(SOURCE, Address("a"), ActivationGrant(ITSELF, 1, 1, 1, 0, SECOND, b""), Settings(), False, timing)
+    return Stream(SOURCE, Address("a"), ActivationGrant(ITSELF, 1, 1, 1, 0, 1, SECOND, b""), Settings(), False, timing)
 
 
 def _mark(number: int) -> ViewMark:

@@ -14,7 +14,7 @@ ITSELF = ProcessId("z", 1)
 
 
 def granted(name: str, timestamp: int) -> Stream:
-    grant = ActivationGrant(ITSELF, 1, 1, 1, timestamp, 1, b"")
+    grant = ActivationGrant(ITSELF, 1, 1, 1, timestamp, 1, 1, b"")
     return Stream(ProcessId(name, 1), Address(name), grant, Settings(), False, RequestTiming(ITSELF))
 
 

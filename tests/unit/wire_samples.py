@@ -198,7 +198,7 @@ control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
         *(st.none() | whereabouts, view_marks),
     ),
     st.builds(ActivationRequest, processes, sequences, st.booleans(), st.booleans(), view_marks, extensions),
-    st.builds(ActivationGrant, processes, sequences, positive, positive, timestamps, positive, extensions),
+    st.builds(ActivationGrant, processes, sequences, positive, positive, timestamps, positive, positive, extensions),
     st.builds(Report, st.lists(st.builds(ReportEntry, processes, sequences, sequences), max_size=4).map(tuple)),
     st.builds(
         RepairRequest,
@@ -280,7 +280,7 @@ SAMPLE_BATCH = [
 SAMPLE_CONTROL: list[ControlMessage] = [
     KeepAlive(9, 1000, 6, 3, 1, True, True, Whereabouts(11, 12, 13), MARK),
     ActivationRequest(B, 1, True, True, NO_VIEW, b"key"),
-    ActivationGrant(B, 1, 10, 4, 900, 10_000_000_000, b""),
+    ActivationGrant(B, 1, 10, 4, 900, 7, 10_000_000_000, b""),
     Report((ReportEntry(A, 1, 9), ReportEntry(B, 2, 8))),
     RepairRequest(B, 1, ((2, 3), (7, 7)), 0, 1_000_000, None),
     LeftBehindNotice(B, 1),

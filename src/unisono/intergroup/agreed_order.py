@@ -276,6 +276,8 @@ class ByTimestamp(BySource):
             return False
         message = stream.next_message()
         assert message is not None, "the first stream has a message"
+        if message.index + 1 == message.count:
+            stream.place = stream.point
         if message.flags & LEAVE:
             step.mark("source-left")
         elif message.flags & CHANGE:
@@ -357,7 +359,7 @@ class ByTimestamp(BySource):
         assert seat is not None
         if stream is None or member in self.awaited or not stream.in_view:  # not there yet, or heard too late
             return StartPoint(member, seat.sequence, seat.number)
-        return StartPoint(member, stream.window.next - len(stream.assembly), stream.next_number)
+        return stream.place
 
     def _seat(self, stream: Stream, seat: Seat, timestamp: int) -> None:
         """A source that is followed is in the view from that time on."""

@@ -32,6 +32,7 @@ class Listener:
         "sequence",
         "since",
         "spoke",
+        "term",
         "timestamp",
         "view",
     )
@@ -57,6 +58,8 @@ class Listener:
         self.timestamp = timestamp
         self.sequence = sequence
         self.number = number
+        self.term = sequence
+        """From here on this process is a sender, as far as it knows."""
         self.received = sequence - 1
         self.since = now
         self.heard = now

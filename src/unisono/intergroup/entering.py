@@ -114,12 +114,12 @@ class Entering:
     def _find_members(self, step: Step, view: AgreedView) -> list[Stream] | None:
         """The streams of all other members, if they are followed, and everybody who is followed is a member."""
         followed = {source: stream for source, stream in self._streams.items() if stream.ending is None}
-        members = [process for process in view.members if process != self._context.process]
-        if not all(process in followed for process in members):
+        seats = [seat for seat in view.seats if seat.process != self._context.process]
+        if not all(seat.process in followed and followed[seat.process].term <= seat.sequence for seat in seats):
+            return None  # or it has stopped sending since, and said so before it was followed
+        if self._bridges and len(followed) > len(seats) and step.now < self._until:
             return None
-        if self._bridges and len(followed) > len(members) and step.now < self._until:
-            return None
-        return [followed[process] for process in members]
+        return [followed[seat.process] for seat in seats]
 
     def _bring_up_to(self, step: Step, view: AgreedView, floor: int) -> bool:
         """Let everything pass that is before the point, and all of a source that is not in the view or has ended."""

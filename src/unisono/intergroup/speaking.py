@@ -211,6 +211,7 @@ class Speaking:
             listener.sequence,
             listener.number,
             listener.timestamp,
+            listener.term,
             self._context.settings.patience,
             self._context.keys.contribution(),
         )
@@ -415,6 +416,9 @@ class Speaking:
             timestamp = term.timestamp
         sends, view = message.sender, message.view
         listener = Listener(address, message.attempt, message.ordered, sends, view, boundary, timestamp, step.now)
+        agreed = self._context.agreed if self._context.role == "sender" else None
+        seat = None if agreed is None else agreed.seat(self._context.process)
+        listener.term = sequence if seat is None else seat.sequence
         self.audience.admit(receiver, listener)
         step.record(
             MembershipRow(

@@ -45,6 +45,7 @@ class Stream:
         "next_number",
         "passed",
         "patience",
+        "place",
         "placed",
         "polled_at",
         "reached",
@@ -53,6 +54,7 @@ class Stream:
         "silent",
         "since",
         "source",
+        "term",
         "tickets",
         "timing",
         "told",
@@ -99,6 +101,10 @@ class Stream:
         self.address = address
         self.attempt = grant.attempt
         self.patience = grant.patience
+        self.place = StartPoint(source, grant.sequence, grant.number)
+        """What is delivered next in the view; there may be messages of an earlier one before it."""
+        self.term = grant.term
+        """From here on the source is a sender, as it said when this process began to follow it."""
         self.ending: ViewReason | None = None
         self.farewell: int | None = None
         """The sequence with which the source left, once that is taken; it may be back since."""
@@ -149,6 +155,7 @@ class Stream:
             self.tickets.drop_below(start.sequence)
             self.assembly.clear()
         self.next_number = start.number
+        self.place = start
         self.cut = None
         self.closed = False
         self.reached = max(self.reached, timestamp)

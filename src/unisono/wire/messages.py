@@ -118,7 +118,9 @@ class ActivationRequest(Struct, frozen=True, array_like=True, forbid_unknown_fie
 class ActivationGrant(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The source names the first sequence and number that the receiver gets, and counts it from now on.
 
-    All of that is later than `timestamp`. The receiver reports well within the source's patience.
+    All of that is later than `timestamp`. The receiver reports well within the source's patience. The source is a
+    sender from the sequence `term` on, in its agreed view or in one to come: a view that has it there from an earlier
+    one on is out of date.
     """
 
     code: ClassVar[int] = 3
@@ -127,6 +129,7 @@ class ActivationGrant(Struct, frozen=True, array_like=True, forbid_unknown_field
     sequence: FirstSequence
     number: FirstSequence
     timestamp: Timestamp
+    term: FirstSequence
     patience: Nanoseconds
     extension: Extension
 
