@@ -8,16 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from tests.simulation.planted_bugs import PlantedBug, planted_bug
-from unisono.identity import ProcessId, ViewId
+from unisono.identity import ProcessId
 from unisono.intergroup.agreed_order import ByTimestamp
-from unisono.intergroup.membership.repair import MembershipRepair
 from unisono.intergroup.membership.roles import Roles
 from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
-from unisono.intergroup.stream import Stream
 from unisono.reliable.step import Step
-from unisono.wire.membership_messages import AddRequest, Seat
+from unisono.wire.membership_messages import AddRequest
 
 
 @planted_bug("a new sender begins one message too late", "roles change", "M4", "O2", "O4", "O7", "D5", "D6", "L5")
@@ -36,24 +34,14 @@ def change_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(AgreedView, "_without", lambda self, view, process, last, final: replace(self, id=view))
 
 
-@planted_bug("a sender that is added twice has two seats", "roles change and one dies", "M4", "D5", "L1", "L5", "O4")
-def seated_twice(patch: pytest.MonkeyPatch) -> None:
-    def with_(self: AgreedView, view: ViewId, seat: Seat) -> AgreedView:
-        gone = tuple(one for one in self.gone if one.seat.process != seat.process)
-        others = tuple(one for one in self.seats if one.process != seat.process)
-        return replace(self, id=view, seats=tuple(sorted((*others, seat))), gone=gone)
-
-    patch.setattr(AgreedView, "_with", with_)
-
-
-@planted_bug("the next view names the place where its maker is", "roles change", "M4", "M2", "M9", "D5", "O5")
+@planted_bug("the next view begins after all that has come", "roles change", "M4")
 def own_place(patch: pytest.MonkeyPatch) -> None:
     original = ByTimestamp._point
 
     def point(self: ByTimestamp, member: ProcessId, view: AgreedView) -> Any:
         found = original(self, member, view)
         stream = self._streams.get(member)
-        return found if stream is None else found._replace(sequence=stream.window.next)
+        return found if stream is None else found._replace(sequence=stream.window.contiguous + 1)
 
     patch.setattr(ByTimestamp, "_point", point)
 
@@ -85,34 +73,9 @@ def first_words_lost(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Speaking, "begin_term", begin_term)
 
 
-@planted_bug(
-    "a repair forgets who has gone in its era", "roles change and one dies", "D5", "D9", "O4", "O5", "O7", "L5"
-)
-def gone_forgotten(patch: pytest.MonkeyPatch) -> None:
-    original = AgreedView._without
-
-    def without(self: AgreedView, view: ViewId, process: ProcessId, last: int, final: bool) -> AgreedView | None:
-        found = original(self, view, process, last, final)
-        return None if found is None else replace(found, gone=())
-
-    patch.setattr(AgreedView, "_without", without)
-
-
-@planted_bug("views at the end of an era are shown to all", "roles change and one dies", "M4", "D5", "M5", "M9")
-def shown_to_all(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ByTimestamp, "_is_shown", lambda self, view: True)
-
-
 @planted_bug("what is sent on the way to receiving is sent", "roles change", "D3", "D5", "D6", "O4", "O7", "L3", "L5")
 def sends_after_the_last_word(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sending, "paused", property(lambda self: False, lambda self, value: None))
-
-
-@planted_bug(
-    "a repair names members that have gone by the order", "roles change and one dies", "L1", "L5", "L6", "M1", "M4"
-)
-def stale_members(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(MembershipRepair, "on_changed", lambda self, step, view: None)
 
 
 @planted_bug("what was agreed as primary stays so", "all but one step back and part", "M7")
@@ -121,18 +84,6 @@ def primary_for_ever(patch: pytest.MonkeyPatch) -> None:
         return None if self.message.electors is None else bool(self.message.electors)
 
     patch.setattr(AgreedView, "primary", property(primary))
-
-
-@planted_bug("parts of a message outlive the view they were sent in", "roles change and one dies", "M4", "D1")
-def parts_outlive(patch: pytest.MonkeyPatch) -> None:
-    original = Stream.enter
-
-    def enter(self: Stream, start: Any, timestamp: int, era: int) -> None:
-        parts = list(self.assembly._parts)
-        original(self, start, timestamp, era)
-        self.assembly._parts[:] = parts
-
-    patch.setattr(Stream, "enter", enter)
 
 
 PLANTED_ROLES = [item for item in list(globals().values()) if isinstance(item, PlantedBug)]

@@ -40,4 +40,4 @@ def test_a_planted_bug_is_caught(bug: PlantedBug, monkeypatch: pytest.MonkeyPatc
 
 def test_the_list_is_long_enough() -> None:
     assert len({bug.name for bug in PLANTED_MEMBERSHIP}) >= 17
-    assert len({bug.name for bug in PLANTED_ROLES}) >= 10
+    assert len({bug.name for bug in PLANTED_ROLES}) >= 7

@@ -221,7 +221,7 @@ SITUATIONS: dict[str, dict[str, Any]] = {
         "duration": 6 * SECOND,
         "settle": 12 * SECOND,
         "network": Network(latency=(MILLISECOND, 4 * MILLISECOND), jitter=MILLISECOND, loss=0.05),
-        "workloads": (Workload(group="g", rate=25.0, size=50, stop=6 * SECOND),),
+        "workloads": (Workload(group="g", rate=25.0, size=(50, 3000), stop=6 * SECOND),),
         "faults": (
             *(
                 Fault(kind="become_receiver", at=SECOND + step * 70 * MILLISECOND, members=(step % 5,))
