@@ -72,8 +72,13 @@ class ReceiverRepair:
         self._next = None
 
     def resume(self, step: Step) -> None:
-        """This process became a receiver, in the view that it is in."""
+        """This process became a receiver, in the view that it is in, and has heard its members until now."""
         self._held_for = None
+        for source, stream in sorted(self._following.streams.items()):
+            if self._context.shares_view(source):
+                self._addresses[source] = stream.address
+                self._marks[source] = stream.last_mark
+                self._heard[source] = step.now
         self._context.deadlines.set("membership", step.now + self._context.settings.keep_alive // 2)
 
     @property
