@@ -34,8 +34,8 @@ def test_chaos_holds(seed: int) -> None:
     assert set(outcome.marks) <= set(ALL_MARKS)
 
 
-ELSEWHERE = ("chaos", "hierarchy-1000")
-"""The first is run above, the second takes its time: `make hierarchy` runs one like it."""
+ELSEWHERE = ("chaos", "hierarchy-1000", "large-audience", "receiver-churn")
+"""The first is run above; the others take their time: `make hierarchy` and `make audience` run ones like them."""
 
 
 @pytest.mark.parametrize("name", [name for name in builtin_names() if name not in ELSEWHERE])
