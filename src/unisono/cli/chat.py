@@ -43,6 +43,8 @@ _WHY = {
     ViewReason.SUSPECTED: "is not heard any more",
     ViewReason.MERGED: "is back",
     ViewReason.INCOMPLETE: "sent what did not come",
+    ViewReason.SENDS: "has something to say",
+    ViewReason.ONLY_RECEIVES: "only listens now",
 }
 
 
