@@ -18,6 +18,8 @@ from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 
 from tests.network.processes import Talker
+from unisono import SettingError
+from unisono.settings import read_setting
 
 MEMORY_GOAL_MB = 64
 LEAST_SHARE = 0.95
@@ -35,6 +37,10 @@ def main() -> int:
     parser.add_argument("--bytes", type=int, default=1000, help="the size of a message")
     parser.add_argument("--datagram", default="60000B", help="the largest datagram")
     options = parser.parse_args()
+    try:
+        read_setting("datagram_bytes", options.datagram)
+    except SettingError as error:
+        parser.error(str(error))
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, datagrams of {options.datagram}", flush=True)
     shared = {"hot": options.hot * 10**6, "datagram_bytes": options.datagram}
     with TemporaryDirectory(prefix="unisono-state-") as directory:
