@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.worlds import run_world, situation
 from unisono.simulation.draw import draw
 from unisono.simulation.library import load
 from unisono.simulation.world import run
@@ -31,3 +32,9 @@ def test_roles_change_ten_times_a_second_without_a_repair_and_nothing_is_lost(tm
     for member in everybody:
         got = {(row.source, row.number) for row in rows if isinstance(row, DeliverRow) and row.process == member}
         assert sent <= got, member
+
+
+@pytest.mark.parametrize("seed", [4, 8, 11, 43, 56])
+def test_seeds_that_failed_once_hold(seed: int) -> None:
+    """A receiver that comes while roles change, and messages of an earlier view among those of the next."""
+    assert run_world(situation("roles change", seed)).monitors.violations == []
