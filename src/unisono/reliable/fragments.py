@@ -33,10 +33,6 @@ class OrderedAssembly:
         self.bytes = 0
         self.high_water = 0
 
-    def __len__(self) -> int:
-        """How many fragments have come of the message that is not whole."""
-        return len(self._parts)
-
     def add(self, fragment: DataMessage) -> bytes | None:
         """The whole payload once the last fragment is in; raises TooLarge."""
         if fragment.index != len(self._parts):

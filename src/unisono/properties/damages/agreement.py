@@ -13,11 +13,11 @@ from unisono.properties.damages.passages import (
     life,
     members_of,
     passages_of,
-    place,
     view_at,
+    with_a_made_up_view,
     without,
 )
-from unisono.trace.schema import AnyRow, DeliverRow, Member, ViewRow
+from unisono.trace.schema import Member, ViewRow
 
 if TYPE_CHECKING:
     from random import Random
@@ -270,9 +270,4 @@ def made_up_view(rows: Rows, random: Random) -> Rows | None:
     index = one_of(random, _followed(rows))
     if index is None:
         return None
-    view = rows[index]
-
-    def inside(row: AnyRow) -> bool:
-        return place(row) == place(view) and row.view == view.view and isinstance(row, ViewRow | DeliverRow)
-
-    return [replace(row, view="made up") if inside(row) else row for row in rows]
+    return with_a_made_up_view(rows, index)

@@ -18,10 +18,11 @@ from unisono.properties.damages.passages import (
     passages_of,
     place,
     view_at,
+    with_a_made_up_view,
     without,
 )
 from unisono.properties.damages.reading import FRESH, in_place_of, send_of
-from unisono.trace.schema import AnyRow, DeliverRow, RepairRow, ViewRow
+from unisono.trace.schema import DeliverRow, RepairRow, ViewRow
 
 if TYPE_CHECKING:
     from random import Random
@@ -189,12 +190,7 @@ def made_up_after_the_order(rows: Rows, random: Random) -> Rows | None:
     index = one_of(random, candidates)
     if index is None:
         return None
-    view = rows[index]
-
-    def inside(row: AnyRow) -> bool:
-        return place(row) == place(view) and row.view == view.view and isinstance(row, ViewRow | DeliverRow)
-
-    return [replace(row, view="made up") if inside(row) else row for row in rows]
+    return with_a_made_up_view(rows, index)
 
 
 @damage("One process takes a view for another one's follower than the others.", "M4")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from unisono.properties.damages.damage import Rows
 from unisono.properties.damages.reading import FRESH
@@ -99,3 +100,13 @@ def together(rows: Rows) -> list[list[Passage]]:
 
 def without(rows: Rows, *gone: int) -> Rows:
     return [row for index, row in enumerate(rows) if index not in gone]
+
+
+def with_a_made_up_view(rows: Rows, index: int) -> Rows:
+    """The view of that row, and what its process delivered in it, under a name that nobody else has."""
+    view = rows[index]
+
+    def inside(row: AnyRow) -> bool:
+        return place(row) == place(view) and row.view == view.view and isinstance(row, ViewRow | DeliverRow)
+
+    return [replace(row, view="made up") if inside(row) else row for row in rows]
