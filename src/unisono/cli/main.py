@@ -13,6 +13,7 @@ from unisono.cli.chat import chat
 from unisono.cli.control import control
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
+from unisono.cli.measure import compare_runs, measure
 from unisono.cli.probe import probe
 from unisono.cli.report import report
 from unisono.cli.runs import runs
@@ -58,6 +59,8 @@ app.command()(top)
 app.command()(doctor)
 app.command()(audit)
 app.command()(report)
+app.command()(measure)
+app.command("compare")(compare_runs)
 app.command()(demo)
 app.command()(runs)
 

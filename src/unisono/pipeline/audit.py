@@ -42,11 +42,17 @@ def audit(
         began = perf_counter()
         folders = as_tables(find_runs(directories), folder, progress)
         tables = read_tables(session, folders)
-        try:
-            with sized_for(session, stored_bytes(folders)):
-                return audit_tables(tables, progress, perf_counter() - began)
-        except PySparkException as error:
-            raise TraceError(f"the trace cannot be read to its end: {_first_line(error)}") from error
+        with read_to_the_end(), sized_for(session, stored_bytes(folders)):
+            return audit_tables(tables, progress, perf_counter() - began)
+
+
+@contextmanager
+def read_to_the_end() -> Iterator[None]:
+    """What Spark cannot read of a trace is what whoever gave it the trace has to look at."""
+    try:
+        yield
+    except PySparkException as error:
+        raise TraceError(f"the trace cannot be read to its end: {_first_line(error)}") from error
 
 
 @contextmanager
