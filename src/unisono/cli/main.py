@@ -11,6 +11,7 @@ import typer
 from unisono.cli.audit import audit
 from unisono.cli.chat import chat
 from unisono.cli.control import control
+from unisono.cli.damage import damage
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
 from unisono.cli.measure import compare_runs, measure
@@ -63,6 +64,7 @@ app.command()(measure)
 app.command("compare")(compare_runs)
 app.command()(demo)
 app.command()(runs)
+app.command()(damage)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

@@ -94,7 +94,7 @@ def audit_tables(tables: Tables, progress: Progress = lambda *_: None, reading_s
 def first_violations(found: DataFrame) -> list[tuple[str, int, Violation]]:
     """Of the violations of one property, the first in each run, beside the count of all in that run."""
     one_run = Window.partitionBy("run")
-    in_order = one_run.orderBy("group", "process", "incarnation", "position", "message")
+    in_order = one_run.orderBy("group", "process", "incarnation", "position", "message", "text")
     rows = (
         found.select("*", F.count(F.lit(1)).over(one_run).alias("count"), F.row_number().over(in_order).alias("rank"))
         .where(F.col("rank") <= KEPT_VIOLATIONS)
