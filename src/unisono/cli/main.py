@@ -14,6 +14,7 @@ from unisono.cli.control import control
 from unisono.cli.damage import damage
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
+from unisono.cli.lake import lake
 from unisono.cli.measure import compare_runs, measure
 from unisono.cli.probe import probe
 from unisono.cli.report import report
@@ -64,6 +65,7 @@ app.command()(measure)
 app.command("compare")(compare_runs)
 app.command()(demo)
 app.command()(runs)
+app.add_typer(lake, name="lake")
 app.command()(damage)
 
 

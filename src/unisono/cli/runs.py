@@ -90,11 +90,16 @@ def runs(
     )
     entries = [entry for entry in catalogue.entries(directory) if wanted.takes(entry)]
     entries.sort(key=_ORDERS[sort], reverse=reverse)
-    found = [(entry, is_run_directory(directory / entry.run)) for entry in entries]
+    found = [(entry, _is_there(directory / entry.run)) for entry in entries]
     if as_json:
         echo_json({"format": FORMAT, "runs": [_as_json(entry, there) for entry, there in found], "exit": 0})
     else:
         _show(found)
+
+
+def _is_there(path: Path) -> bool:
+    """As a run, or as a run in a lake."""
+    return is_run_directory(path) or is_run_directory(path / "raw")
 
 
 def _as_json(entry: Entry, there: bool) -> dict[str, Any]:
