@@ -61,8 +61,9 @@ def test_columns_hold_the_same_rows() -> None:
                 gathered += rows(decode(encode(buffer.take("r", "ada", recorder.incarnation, "h", 1))))
                 assert buffer.count == 0
         buffer.extend(turn)
-        assert 0 < buffer.count <= buffer.about_bytes
-        gathered += rows(decode(encode(buffer.take("r", "ada", recorder.incarnation, "h", 2))))
+        if buffer.count:
+            assert buffer.count < buffer.about_bytes
+            gathered += rows(decode(encode(buffer.take("r", "ada", recorder.incarnation, "h", 2))))
         assert gathered == made_one_by_one(seed)
 
 
