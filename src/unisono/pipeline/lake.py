@@ -106,8 +106,10 @@ def build(
             names = sorted(set().union(*(named[index] for index in members)))
             name = batch or (names[0] if len(names) == 1 else runs[members[0]].path.resolve().name)
             source = runs[members[0]].path.resolve() if len(members) == 1 else None
-            one = Place(aside, target / _directory_name(name), source, tuple(names))
-            built.append(_build_one(session, one, engine))
+            final = target / _directory_name(name)
+            if final.exists() and not (final / BUILT).is_file():
+                raise TraceError(f"{final} is in the way: it is not a directory of a lake")
+            built.append(_build_one(session, Place(aside, final, source, tuple(names)), engine))
         return built
 
 
@@ -209,8 +211,6 @@ def _replace(aside: Path, place: Path) -> None:
     former = aside.with_name(f"{aside.name}.former")
     try:
         if place.exists():
-            if not (place / BUILT).is_file():
-                raise TraceError(f"{place} is in the way: it is not a directory of a lake")
             place.rename(former)
         aside.rename(place)
     except OSError as error:
