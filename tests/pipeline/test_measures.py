@@ -65,7 +65,7 @@ def send(number: int, time: float, **columns: Any) -> SendRow:
 
 def deliver(process: str, number: int, time: float, **columns: Any) -> DeliverRow:
     place: dict[str, Any] = {"source": "a", "source_incarnation": 1, "index": number, "position": 100 + number}
-    return DeliverRow(kind="DELIVER", **place, **message(process, number, time, **columns))
+    return DeliverRow(kind="DELIVER", **{**place, **message(process, number, time, **columns)})
 
 
 def two_receivers() -> Iterable[AnyRow]:
