@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import textwrap
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -160,6 +161,20 @@ def test_the_log_is_kept_to_its_size_and_read_over_the_same_port(tmp_path: Path)
             assert 0 < begin == number < end == 60
 
     run(main())
+
+
+def test_the_example_of_the_page_reads_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
+    begin = page.index("    from unisono.trace.log_client")
+    example = textwrap.dedent(page[begin : page.index("\n\n`read` gives", begin)])
+
+    async def main() -> None:
+        async with collecting(tmp_path) as (one, _):
+            await say(one, [report("ada", 0)])
+            await asyncio.to_thread(exec, example.replace("127.0.0.1:7464", one.collector.address), {})
+
+    run(main())
+    assert capsys.readouterr().out == f"{report('ada', 0).id} {ROWS}\n"
 
 
 def spoiled(place: int, value: Any) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from unisono import Process, join
 from unisono.errors import NetworkError, SettingError
 from unisono.runtime.trace_options import COLLECTOR_VARIABLE, RUN_VARIABLE, STATISTICS_VARIABLE, trace_options
 from unisono.trace.schema import Value
-from unisono.trace.statistics import DOCUMENT_TYPES, RESERVED_TYPES, check_type, check_values, values_of
+from unisono.trace.statistics import DOCUMENT_TYPES, OWN_TYPES, RESERVED_TYPES, check_type, check_values, values_of
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +56,14 @@ def test_what_a_statistic_cannot_hold_is_refused_also_without_a_trace(kind: Any,
     process = Process("ada", storage="memory")
     with pytest.raises(SettingError, match=word):
         process.report(kind, **values)
+
+
+def test_the_page_has_every_reserved_type_with_its_family() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| ([\w ]+) \| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
+    assert {kind: family for _, kind, family in table} == DOCUMENT_TYPES
+    assert all(name.upper().replace(" ", "_") == kind for name, kind, _ in table)
+    assert all(f"`{name}`" in page for name in (COLLECTOR_VARIABLE, RUN_VARIABLE, STATISTICS_VARIABLE, *OWN_TYPES))
 
 
 def test_values_are_numbers_or_texts() -> None:
