@@ -20,6 +20,8 @@ from unisono.errors import LogError, NetworkError
 from unisono.runtime import collected_runs, collector
 from unisono.runtime.collecting import Collecting, CollectorOptions
 from unisono.runtime.reporter import Reporter
+from unisono.trace.catalogue import entries
+from unisono.trace.holes import holes_of
 from unisono.trace.log import LogReader
 from unisono.trace.log_client import LogClient
 from unisono.trace.report_messages import GREETING, Answer, Refused, Stored, decode_answer
@@ -123,6 +125,12 @@ def test_what_comes_twice_is_stored_once_also_after_a_restart(tmp_path: Path) ->
         assert len({row.position for row in rows}) == len(rows) == 7 * ROWS
         summary = msgspec.json.decode((tmp_path / "runs" / "r" / "summary.json").read_bytes())
         assert summary["processes"][0]["missing"] == [[2, 2], [4, 9]]
+        assert holes_of(tmp_path / "runs" / "r") == [
+            "the trace of ada~7 has a hole: its reports 2, 4 to 9 never came",
+            "the trace of ada~7 has no end: what it did last may be missing",
+        ]
+        (entry,) = entries(tmp_path / "runs")
+        assert (entry.run, entry.command, entry.rows, entry.verdict) == ("r", "unisono collect", 35, "not audited")
 
     run(main())
 
