@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from unisono.events import Message, View
 from unisono.identity import ProcessId
 from unisono.runtime.gateway import Gateway
 from unisono.settings import Settings
+from unisono.trace.group_log import Entry, decode_all
+from unisono.trace.log_client import LogClient
 
 PATIENCE_SECONDS = 60.0
 
@@ -118,3 +121,21 @@ def running(directory: Path, group: str = "g", incarnation: int = 1, limit: int 
         thread.join()
     if failed:
         raise failed[0]
+
+
+def logged(address: str) -> list[Entry]:
+    """What the log of a gateway has now."""
+    with LogClient(address) as log:
+        begin, end = log.bounds()
+        found: list[Entry] = []
+        while begin + len(found) < end:
+            found += decode_all(log.read(begin + len(found), 1 << 20))
+        return found
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what should come soon."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.005)

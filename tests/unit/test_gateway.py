@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.gateways import PATIENCE_SECONDS, Running, running
+from tests.gateways import PATIENCE_SECONDS, Running, logged, running, until
 from unisono.errors import GroupError, SettingError, StorageError
 from unisono.events import LeftBehind, Message
 from unisono.identity import ProcessId
@@ -17,9 +15,7 @@ from unisono.rows import RowFilter, decode, encode, rows_of
 from unisono.runtime.gateway import claim
 from unisono.runtime.outgoing import Batch, Outgoing
 from unisono.runtime.recording import KNOWN, Recording
-from unisono.trace import group_log
 from unisono.trace.group_log import Entry
-from unisono.trace.log_client import LogClient
 from unisono.trace.sink_client import SinkClient
 
 ANNA, BERT = ProcessId("anna", 1), ProcessId("bert", 1)
@@ -32,22 +28,6 @@ def message(source: ProcessId, number: int, data: bytes = b"hello") -> Message:
 
 def told(entries: list[Entry]) -> list[tuple[str, str | None, int | None]]:
     return [(entry.kind, entry.source, entry.number) for entry in entries]
-
-
-def logged(address: str) -> list[Entry]:
-    with LogClient(address) as log:
-        begin, end = log.bounds()
-        found: list[Entry] = []
-        while begin + len(found) < end:
-            found += group_log.decode_all(log.read(begin + len(found), 1 << 20))
-        return found
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.005)
 
 
 def places(messages: list[bytes]) -> list[tuple[int, int]]:
