@@ -79,6 +79,8 @@ class Status(Struct, frozen=True):
     rows_sent: int
     rows_waiting: int
     batches_sent: int
+    batches_again: int
+    """How often a batch was asked for that had been taken on before."""
 
 
 class Delivery:
@@ -150,7 +152,7 @@ class Gateway:
         self._known: dict[tuple[str, int], Delivery] = {}
         self._taking = asyncio.Lock()
         self._ended = False
-        self._sent_rows = self._sent_batches = 0
+        self._sent_rows = self._sent_batches = self._asked_again = 0
 
     @property
     def address(self) -> str:
@@ -172,6 +174,7 @@ class Gateway:
             self._sent_rows,
             sum(delivery.count - delivery.sent for delivery in self._queue),
             self._sent_batches,
+            self._asked_again,
         )
 
     async def run(self, started: Callable[[], None] = lambda: None) -> None:
@@ -205,6 +208,7 @@ class Gateway:
             if self._ended:
                 raise ConnectionResetError("this gateway is ending")  # who asks tries again, with its next life
             if self._outgoing.is_known(query, checkpoint, batch):
+                self._asked_again += 1
                 return self._known.get((query, batch))
             asked = Batch(query, checkpoint, batch, sum(count for _, count in stages))
             rows = (row for name, _ in stages for row in self._staging.rows(name))
