@@ -29,8 +29,14 @@ class ListedGroup:
         self.view: View | None = None
         self.process = process
         self.sent: list[bytes] = []
+        self.taken = 0
         self._limit = limit
         self._events: asyncio.Queue[object] = asyncio.Queue()
+
+    @property
+    def waiting(self) -> int:
+        """How many events were not taken yet."""
+        return self._events.qsize()
 
     def say(self, source: ProcessId, number: int, data: bytes) -> None:
         """Somebody sends a message."""
@@ -43,6 +49,7 @@ class ListedGroup:
         events = [await self._events.get()]
         while len(events) < limit and not self._events.empty():
             events.append(self._events.get_nowait())
+        self.taken += len(events)
         return events
 
     async def send_many(self, messages: Iterable[bytes]) -> None:
