@@ -71,7 +71,7 @@ class Running:
         life = asyncio.current_task(loop)
         assert life is not None, "a gateway lives in a task"
         self._life = life
-        self.gateway = Gateway(group, group.process, directory, settle_seconds=0)
+        self.gateway = Gateway(group, group.process.name, directory, settle_seconds=0)
 
     @property
     def address(self) -> str:
@@ -100,7 +100,7 @@ def running(directory: Path, group: str = "g", incarnation: int = 1, limit: int 
 
     async def live() -> None:
         found.append(Running(directory, ListedGroup(group, ProcessId("gateway", incarnation), limit), loop))
-        await found[0].gateway.run(begun.set)
+        await found[0].gateway.run(found[0].group.process, begun.set)
 
     def work() -> None:
         asyncio.set_event_loop(loop)
