@@ -11,8 +11,8 @@ import pytest
 
 from tests.gateways import PATIENCE_SECONDS, Running, logged, running, until
 from unisono.errors import GroupError, SettingError, StorageError
-from unisono.events import LeftBehind, Message
-from unisono.identity import ProcessId
+from unisono.events import LeftBehind, Message, View, ViewReason
+from unisono.identity import ProcessId, ViewId
 from unisono.rows import RowFilter, decode, encode, rows_of
 from unisono.runtime.gateway import EVENTS_AT_ONCE, claim
 from unisono.runtime.outgoing import Batch, Outgoing
@@ -20,12 +20,22 @@ from unisono.runtime.recording import KNOWN, Recording
 from unisono.trace.group_log import Entry
 from unisono.trace.sink_client import SinkClient
 
-ANNA, BERT = ProcessId("anna", 1), ProcessId("bert", 1)
+ANNA, BERT, GATEWAY = ProcessId("anna", 1), ProcessId("bert", 1), ProcessId("gateway", 1)
 WINDOW = 1000
 
 
 def message(source: ProcessId, number: int, data: bytes = b"hello") -> Message:
     return Message(source, number, number, number, data, None, 0)
+
+
+def view(
+    members: tuple[ProcessId, ...],
+    transitional: tuple[ProcessId, ...],
+    gone: ProcessId | None = None,
+    why: ViewReason = ViewReason.SUSPECTED,
+) -> View:
+    reasons = () if gone is None else ((gone, why),)
+    return View(ViewId(1, GATEWAY, 1), None, members, (), reasons, transitional)
 
 
 def told(entries: list[Entry]) -> list[tuple[str, str | None, int | None]]:
@@ -115,6 +125,7 @@ class TestOutgoing:
                 found += messages
                 outgoing.on_sent(taken, end, messages)
                 outgoing.on_recorded(len(found))
+            outgoing._met = None  # the first minutes of a life are over
             outgoing.write_note()
         return found
 
@@ -155,12 +166,91 @@ class TestOutgoing:
         for taken in second.again:
             for end, messages in second.messages(taken):
                 second.on_sent(taken, end, messages)
-            second.on_recorded(15)
-            second.write_note()
+        second.on_recorded(45)
+        second._met = None  # the first minutes of a life are over
+        second.write_note()
         second.close()
         third = Outgoing(tmp_path, WINDOW)
-        assert places(self.sent(third))[0] == (1, 0), "ten of the chunk after the first are not recorded"
+        assert places(self.sent(third))[0] == (2, 0), "a window before the 45th row, which is the last that came back"
         third.close()
+
+    def test_who_was_out_of_the_view_is_sent_again_what_it_may_lack(self, tmp_path: Path) -> None:
+        outgoing = Outgoing(tmp_path, WINDOW)
+        sent: list[bytes] = []
+
+        def send(number: int) -> None:
+            taken = outgoing.take(Batch("q", "", number, 10), [b"%03d" % place * 10 for place in range(10)])
+            for end, messages in outgoing.messages(taken):
+                sent.extend(messages)
+                outgoing.on_sent(taken, end, messages)
+            outgoing.on_recorded(len(sent))
+            outgoing.write_note()
+
+        def lacking() -> list[tuple[int, int]]:
+            offset, batches = outgoing.lacking()
+            found: list[bytes] = []
+            for taken in batches:
+                for end, messages in outgoing.messages(taken, offset):
+                    found += messages
+                    outgoing.on_sent(taken, end, messages)
+            sent.extend(found)
+            outgoing.on_recorded(len(sent))
+            return places(found)
+
+        assert not outgoing.on_view(view((GATEWAY, ANNA, BERT), (GATEWAY,)))
+        for number in range(5):
+            send(number)
+        assert not outgoing.on_view(view((GATEWAY, ANNA), (GATEWAY, ANNA), BERT))
+        for number in range(5, 8):
+            send(number)
+        assert outgoing.on_view(view((GATEWAY, ANNA, BERT), (GATEWAY, ANNA)))
+        again = lacking()
+        assert again == [(batch, row) for batch in range(again[0][0], 8) for row in range(10)]
+        assert again[0] == (3, 0), "a window before bert went"
+        assert lacking() == []
+        send(8)
+        assert outgoing.on_view(view((GATEWAY, ANNA, BERT), (GATEWAY, BERT))), "anna comes from another view"
+        assert lacking()[-1] == (8, 9)
+        assert not outgoing.on_view(view((GATEWAY, ANNA), (GATEWAY, ANNA), BERT, ViewReason.LEFT))
+        assert not outgoing.on_view(view((GATEWAY, ANNA, BERT), (GATEWAY, ANNA))), "who left came anew"
+        outgoing.close()
+
+    def test_a_new_life_that_sent_to_nobody_sends_again_when_it_meets_the_others(self, tmp_path: Path) -> None:
+        first = Outgoing(tmp_path, WINDOW)
+        self.taken(first, 0)
+        first.close()
+        second = Outgoing(tmp_path, WINDOW)
+        assert not second.on_view(view((GATEWAY,), (GATEWAY,)))
+        taken = second.again[0]
+        for end, messages in second.messages(taken):
+            second.on_sent(taken, end, messages)
+        second.on_recorded(10)
+        second.write_note()
+        assert second.on_view(view((GATEWAY, ANNA), (GATEWAY,)))
+        offset, batches = second.lacking()
+        assert [taken.batch.number for taken in batches] == [0]
+        assert offset == taken.begin
+        second.close()
+
+    def test_nothing_is_kept_for_ever_for_who_does_not_come_back(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        outgoing = Outgoing(tmp_path, WINDOW)
+        outgoing.on_view(view((GATEWAY, ANNA), (GATEWAY,)))
+        for number in range(5):
+            taken = outgoing.take(Batch("q", "", number, 10), [b"%03d" % place * 10 for place in range(10)])
+            for end, messages in outgoing.messages(taken):
+                outgoing.on_sent(taken, end, messages)
+            outgoing.on_recorded(10 * number + 10)
+            if not number:
+                outgoing.on_view(view((GATEWAY,), (GATEWAY,), ANNA))
+            outgoing.write_note()
+        assert outgoing.note.send_from == 1, "kept for anna"
+        monkeypatch.setattr("unisono.runtime.outgoing.HOLD_SECONDS", -1.0)
+        outgoing.write_note()
+        assert outgoing.note.send_from > 20
+        assert not outgoing.on_view(view((GATEWAY, ANNA), (GATEWAY,)))
+        outgoing.close()
 
     def test_a_batch_that_was_cut_short_was_never_there(self, tmp_path: Path) -> None:
         first = Outgoing(tmp_path, WINDOW)
