@@ -32,10 +32,13 @@ GROUP = "rows"
 FILE_LINES = 1000
 FILES_AT_ONCE = 2
 PATIENCE_SECONDS = 600.0
+STOPPED_SECONDS = 5.0
 
 
 class Killable:
     """A process with all that it starts, killed as a whole."""
+
+    fate = "killed"
 
     def __init__(self, name: str, command: list[str], log: Path) -> None:
         self.name = name
@@ -63,23 +66,46 @@ class Killable:
             self.kill()
 
 
+class Stopped:
+    """A member that is stopped for so long that the others go on without it."""
+
+    fate = "stopped"
+
+    def __init__(self, member: Talker) -> None:
+        self.name = member.name
+        self._process = member.process
+
+    def kill(self) -> None:
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def start(self) -> None:
+        sleep(STOPPED_SECONDS)
+        os.kill(self._process.pid, signal.SIGCONT)
+
+    def said(self) -> str:
+        return ""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=60_000, help="how many rows are sent in all")
     parser.add_argument("--bytes", type=int, default=200, help="the size of a row")
     parser.add_argument("--kills", type=int, default=3, help="how often the query is killed")
+    parser.add_argument("--stop", action="store_true", help="stop a member for some seconds too, at last")
     parser.add_argument("--seed", type=int, default=1, help="of the moments at which is killed")
     parser.add_argument("--keep", type=Path, help="work in this directory and leave it there")
     options = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, seed {options.seed}", flush=True)
     with ExitStack() as stack:
         directory = options.keep or Path(stack.enter_context(TemporaryDirectory(prefix="unisono-sink-")))
-        complaints = run(directory, options.lines, options.bytes, options.kills, random.Random(options.seed))
+        complaints = run(
+            directory, options.lines, options.bytes, options.kills, options.stop, random.Random(options.seed)
+        )
     print("\n".join(complaints) if complaints else "every member had every row once")
     return 1 if complaints else 0
 
 
-def run(directory: Path, count: int, size: int, kills: int, chance: random.Random) -> list[str]:
+def run(directory: Path, count: int, size: int, kills: int, stop: bool, chance: random.Random) -> list[str]:
     """What was not as demanded."""
     os.environ["UNISONO_INTERFACE"] = "lo"
     os.environ["UNISONO_REALM"] = f"sink-{os.getpid()}"
@@ -118,8 +144,9 @@ def run(directory: Path, count: int, size: int, kills: int, chance: random.Rando
         feeding = threading.Thread(target=feed, args=(lines, count, size))
         feeding.start()
         stack.callback(feeding.join)
-        victims = [query] * kills
+        victims: list[Killable | Stopped] = [query] * kills
         victims.insert(chance.randrange(1, kills + 1) if kills else 0, gateway)
+        victims += [Stopped(members[1])] * stop
         kill_in_turn(members[0], victims, count, chance)
         complaints = until_all_have(members, count, [query, gateway])
         for member in members:
@@ -128,7 +155,7 @@ def run(directory: Path, count: int, size: int, kills: int, chance: random.Rando
         return complaints + judge(members, count, gateway)
 
 
-def kill_in_turn(member: Talker, victims: list[Killable], count: int, chance: random.Random) -> None:
+def kill_in_turn(member: Talker, victims: list[Killable | Stopped], count: int, chance: random.Random) -> None:
     """Kill one after the other, each when a part of the rows more is through, and a random moment later."""
     began = monotonic()
     for turn, victim in enumerate(victims, 1):
@@ -139,7 +166,7 @@ def kill_in_turn(member: Talker, victims: list[Killable], count: int, chance: ra
         victim.kill()
         newest = had[-1][0] if had else None
         print(
-            f"{monotonic() - began:6.1f} s: {victim.name} is killed; {member.name} has {len(had)} rows, the last of"
+            f"{monotonic() - began:6.1f} s: {victim.name} is {'stopped' if isinstance(victim, Stopped) else 'killed'}; {member.name} has {len(had)} rows, the last of"
             f" batch {newest}",
             flush=True,
         )
@@ -159,7 +186,7 @@ def feed(lines: Path, count: int, size: int) -> None:
         new.rename(lines / f"{first:07d}.txt")
 
 
-def wait_for_rows(member: Talker, wanted: int, victim: Killable) -> None:
+def wait_for_rows(member: Talker, wanted: int, victim: Killable | Stopped) -> None:
     end = monotonic() + PATIENCE_SECONDS
     while len(rows_of(member)) < wanted:
         assert monotonic() < end, f"{member.name} has {len(rows_of(member))} rows of {wanted}:\n{victim.said()[-4000:]}"
@@ -188,7 +215,7 @@ def judge(members: list[Talker], count: int, gateway: Killable) -> list[str]:
     wanted = Counter(line(number) for number in range(count))
     complaints: list[str] = []
     apart = sum(members_apart(member) for member in members)
-    print(f"{apart} times a member found itself in a view without another one: this machine is too busy" * bool(apart))
+    print(f"{apart} times a view was without a member that was slow or stopped" * bool(apart))
     for member in members:
         rows = rows_of(member)
         had = Counter(data for _, _, data in rows)
