@@ -15,6 +15,7 @@ from unisono.cli.control import control
 from unisono.cli.damage import damage
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
+from unisono.cli.gateway import gateway
 from unisono.cli.lake import lake
 from unisono.cli.measure import compare_runs, measure
 from unisono.cli.probe import probe
@@ -57,6 +58,7 @@ def _unisono(
 app.command()(simulate)
 app.command()(chat)
 app.command()(control)
+app.command()(gateway)
 app.command()(probe)
 app.command()(top)
 app.command()(doctor)
