@@ -1,0 +1,1 @@
+"""Groups and collectors as Spark reads and writes them: the data source `unisono`."""
