@@ -144,7 +144,7 @@ class RetainedLog(LogReader):
             self._publish(mark)
         except OSError as error:
             raise LogError(f"cannot sync the log in {self._directory}: {error.strerror}") from error
-        for tell in self._watchers:
+        for tell in tuple(self._watchers):
             tell()
 
     def watch(self, tell: Callable[[], None]) -> Callable[[], None]:
