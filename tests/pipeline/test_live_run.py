@@ -1,0 +1,152 @@
+"""A run while it goes on: reports race, are late or missing, and yet the live verdicts are those of the monitors."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from random import Random
+
+import msgspec
+from msgspec.structs import replace
+
+from tests.pipeline.traces import GOOD, HOLES, sampled
+from unisono.pipeline.live.lives import LATENESS_NANOSECONDS
+from unisono.pipeline.live.outputs import Counted, Delivered, Flagged, Latencies, Line, Reported, Sent, Standing
+from unisono.pipeline.live.run import LIVE, LiveRun, RunState
+from unisono.properties.generator import good_trace
+from unisono.properties.monitors.monitor import Source
+from unisono.properties.registry import MonitorSuite
+from unisono.properties.violation import Violation, moment
+from unisono.trace.schema import AnyRow, DeliverRow, SendRow
+
+Report = tuple[Source, int, list[AnyRow]]
+
+ELSEWHERE = ("D1", "M4")
+"""Judged otherwise than by the registered monitors, since those wait for the end of the run."""
+
+
+def reports(rows: Sequence[AnyRow], random: Random) -> list[Report]:
+    """The rows of every life in reports of some rows each, in any order that keeps that of each life."""
+    by_life: dict[Source, list[AnyRow]] = defaultdict(list)
+    for row in rows:
+        by_life[row.process, row.incarnation].append(row)
+    waiting: dict[Source, Iterator[Report]] = {
+        life: _of_one_life(life, sorted(mine, key=lambda row: row.position), random) for life, mine in by_life.items()
+    }
+    found = []
+    while waiting:
+        life = random.choice(list(waiting))
+        report = next(waiting[life], None)
+        if report is None:
+            del waiting[life]
+        else:
+            found.append(report)
+    return found
+
+
+def _of_one_life(life: Source, rows: list[AnyRow], random: Random) -> Iterator[Report]:
+    number = place = 0
+    while place < len(rows):
+        size = random.randrange(1, 8)
+        yield life, number, rows[place : place + size]
+        place, number = place + size, number + 1
+
+
+class Watched:
+    """A run in batches of some reports, its state stored and loaded between them."""
+
+    def __init__(self, run: str = "run") -> None:
+        self.state = msgspec.msgpack.encode(RunState(run))
+        self.lines: list[Line] = []
+        self.standing: Standing | None = None
+        self.now = 0
+
+    def batch(self, some: Sequence[Report], after: int = 1) -> list[Line]:
+        self.now += after
+        live = LiveRun("run", msgspec.msgpack.decode(self.state, type=RunState))
+        for (process, incarnation), number, rows in some:
+            live.take(process, incarnation, "here", number, rows, self.now)
+        lines, self.standing = live.finish_batch(self.now)
+        self.state = msgspec.msgpack.encode(live.dump())
+        self.lines += lines
+        return lines
+
+    def flagged(self, verdict: str) -> Counter[tuple[object, ...]]:
+        return Counter(
+            (line.property, line.group, line.process, line.incarnation, line.position, line.message)
+            for line in self.lines
+            if isinstance(line, Flagged) and line.verdict == verdict
+        )
+
+
+def watched(rows: Sequence[AnyRow], random: Random, batch: int = 9) -> Watched:
+    """The whole run, then silence for long enough."""
+    run, some = Watched(), reports(rows, random)
+    for place in range(0, len(some), batch):
+        run.batch(some[place : place + batch])
+    run.batch([], LATENESS_NANOSECONDS)
+    return run
+
+
+def by_monitors(rows: Sequence[AnyRow]) -> Counter[tuple[object, ...]]:
+    suite = MonitorSuite(LIVE)
+    for row in rows:
+        suite.observe(row)
+    suite.finish()
+    return Counter(violation.place() for violation in suite.violations)
+
+
+def test_no_interleaving_of_reports_makes_a_good_run_look_bad() -> None:
+    for seed in range(GOOD, 1200, 4):
+        run = watched(sampled(seed).rows, Random(seed))
+        assert not run.flagged("violated"), f"seed {seed}"
+
+
+def test_reports_that_never_come_make_no_good_run_look_bad() -> None:
+    unknown: Counter[tuple[object, ...]] = Counter()
+    for seed in range(GOOD, 2000, 4):
+        random, run = Random(seed), Watched()
+        left = [report for report in reports(sampled(seed).rows, random) if random.random() < 0.8]
+        run.batch(left[: len(left) // 2])
+        run.batch(left[len(left) // 2 :])
+        run.batch([], LATENESS_NANOSECONDS)
+        assert not run.flagged("violated"), f"seed {seed}"
+        unknown += run.flagged("unknown")
+    assert unknown
+
+
+def test_the_live_verdicts_are_those_of_the_monitors() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(600):
+        if seed % 4 == HOLES:
+            continue
+        rows, random = sampled(seed).rows, Random(seed)
+        run, expected = watched(rows, random, batch=random.randrange(1, 40)), by_monitors(rows)
+        found = run.flagged("violated")
+        for place in expected | found:
+            if place[0] not in ELSEWHERE:
+                assert found[place] == expected[place], f"seed {seed}: {place}"
+        _same_integrity(f"seed {seed}", expected, found, run)
+        _same_views(f"seed {seed}", expected, found)
+        seen.update({str(place[0]) for place in found})
+    assert set(LIVE) <= set(seen)
+
+
+def _of(places: Counter[tuple[object, ...]], property_id: str) -> Counter[tuple[object, ...]]:
+    return Counter({place: count for place, count in places.items() if place[0] == property_id})
+
+
+def _same_integrity(
+    name: str, expected: Counter[tuple[object, ...]], found: Counter[tuple[object, ...]], run: Watched
+) -> None:
+    """Every alarm is one of the monitor's, and each of those is an alarm or unknown or not to be told live."""
+    expected, found, unknown = _of(expected, "D1"), _of(found, "D1"), _of(run.flagged("unknown"), "D1")
+    assert found <= expected, name
+    assert expected <= found + unknown, f"{name}: {expected - found - unknown}"
+
+
+def _same_views(name: str, expected: Counter[tuple[object, ...]], found: Counter[tuple[object, ...]]) -> None:
+    """A view that is not one for all is told, at one of its installs or more."""
+    expected, found = _of(expected, "M4"), _of(found, "M4")
+    assert bool(expected) == bool(found), name
+    assert {place[1] for place in expected} == {place[1] for place in found}, name
