@@ -7,17 +7,14 @@ from collections.abc import Iterator, Sequence
 from random import Random
 
 import msgspec
-from msgspec.structs import replace
 
 from tests.pipeline.traces import GOOD, HOLES, sampled
 from unisono.pipeline.live.lives import LATENESS_NANOSECONDS
-from unisono.pipeline.live.outputs import Counted, Delivered, Flagged, Latencies, Line, Reported, Sent, Standing
+from unisono.pipeline.live.outputs import Flagged, Line, Standing
 from unisono.pipeline.live.run import LIVE, LiveRun, RunState
-from unisono.properties.generator import good_trace
 from unisono.properties.monitors.monitor import Source
 from unisono.properties.registry import MonitorSuite
-from unisono.properties.violation import Violation, moment
-from unisono.trace.schema import AnyRow, DeliverRow, SendRow
+from unisono.trace.schema import AnyRow
 
 Report = tuple[Source, int, list[AnyRow]]
 
@@ -113,6 +110,13 @@ def test_reports_that_never_come_make_no_good_run_look_bad() -> None:
         assert not run.flagged("violated"), f"seed {seed}"
         unknown += run.flagged("unknown")
     assert unknown
+
+
+def test_rows_that_were_never_written_make_no_good_run_look_bad() -> None:
+    for seed in range(GOOD, 1200, 4):
+        random = Random(seed)
+        rows = [row for row in sampled(seed).rows if random.random() < 0.9]
+        assert not watched(rows, random).flagged("violated"), f"seed {seed}"
 
 
 def test_the_live_verdicts_are_those_of_the_monitors() -> None:

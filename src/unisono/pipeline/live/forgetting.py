@@ -17,7 +17,7 @@ _LIVES: dict[str, dict[str, int]] = {
 }
 """What a monitor keeps by lives, and where in its keys the life stands."""
 
-_DEPENDS_ON_EVERY_ROW = ("M2", "M3", "O2", "O6")
+DEPENDS_ON_EVERY_ROW = ("M2", "M3", "O2", "O6")
 """A row that is missing could make these blame the next one. D2 and O1 compare rows that are there, and go on."""
 
 
@@ -29,7 +29,7 @@ def forget_life(suite: MonitorSuite, life: Source) -> None:
 
 def forget_what_depends_on_every_row(suite: MonitorSuite, life: Source) -> None:
     """Rows of this life are missing: what they may have changed is taken up anew."""
-    for property_id in _DEPENDS_ON_EVERY_ROW:
+    for property_id in DEPENDS_ON_EVERY_ROW:
         _forget(suite, property_id, life)
 
 

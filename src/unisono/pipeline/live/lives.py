@@ -38,14 +38,12 @@ class Life(Struct):
     sighted: list[str] = []
 
     def take(self, number: int, rows: Sequence[AnyRow], now: int) -> bool:
-        """Note a report; whether rows before it are missing. The rows are in order."""
-        missing = number != self.number
+        """Note a report; whether rows before it, or in it, are missing. The rows are in order, and there is one."""
+        missing = number != self.number or rows[0].position != self.position or not is_dense(rows)
         self.number = number + 1
         self.heard = now
-        if rows:
-            missing = missing or rows[0].position != self.position
-            self.position = rows[-1].position + 1
-            self.moment, self.clock = time_of(rows[-1])
+        self.position = rows[-1].position + 1
+        self.moment, self.clock = time_of(rows[-1])
         if missing:
             self.lossy = True
             self.sighted = []
@@ -60,6 +58,11 @@ class Life(Struct):
     def state(self, now: int) -> str:
         """In a word, for a person."""
         return "ended" if self.ended else "silent" if self.is_silent(now) else "reporting"
+
+
+def is_dense(rows: Sequence[AnyRow]) -> bool:
+    """Whether no row is missing between these, which are in order."""
+    return rows[-1].position - rows[0].position + 1 == len(rows)
 
 
 Lives = dict[Source, Life]

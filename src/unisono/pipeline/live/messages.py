@@ -1,7 +1,7 @@
 """Messages on their way: the latency to the last member, and when a message is settled and can be forgotten.
 
-A message is settled when every member that hears its source has come past it. Who is silent, has ended or has left is
-not waited for; a delivery that comes after its message was settled is counted as late.
+A message is settled when every member that hears its source has come past it. Who has ended or left is not waited for,
+who is silent only for the time of the allowed lateness; a delivery of a settled message is counted as late.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from msgspec import Struct, field
 
+from unisono.pipeline.live.lives import LATENESS_NANOSECONDS
 from unisono.pipeline.live.outputs import WINDOW_NANOSECONDS, Latencies
 from unisono.properties.monitors.monitor import Member, Source
 from unisono.properties.monitors.settled import Clock, time_of
@@ -23,8 +24,12 @@ KEPT_SETTLED = 1_000
 
 
 class Message(Struct, array_like=True):
-    """When a message was sent, null until its SEND is here, and when it was delivered last, by which clock."""
+    """When a message was sent, null until its SEND is here, and when it was delivered last, by which clock.
 
+    `came` is when the first row about it was here, on the clock of the stream.
+    """
+
+    came: int
     sent: int | None = None
     last: int | None = None
     clock: Clock = None
@@ -45,6 +50,7 @@ class Messages(Struct, array_like=True):
 
     sources: dict[Member, Sending] = field(default_factory=dict)
     late: int = 0
+    now: int = 0
 
     def on_send(self, row: SendRow) -> None:
         sending = self._sending((row.group, row.process, row.incarnation))
@@ -52,7 +58,7 @@ class Messages(Struct, array_like=True):
             return
         message = sending.open.get(row.number)
         if message is None:
-            message = sending.open[row.number] = Message()
+            message = sending.open[row.number] = Message(self.now)
         if message.sent is None:
             message.sent, sending.clock = time_of(row)
 
@@ -67,7 +73,7 @@ class Messages(Struct, array_like=True):
             return
         message = sending.open.get(number)
         if message is None:
-            message = sending.open[number] = Message()
+            message = sending.open[number] = Message(self.now)
         moment, clock = (row.at, row.host) if row.truth is None else (row.truth, None)
         if message.last is None:
             message.last, message.clock = moment, clock
@@ -99,13 +105,16 @@ class Messages(Struct, array_like=True):
         """Take out what is settled; its latencies by window. `forget` is told, for each source, how far."""
         lines = []
         for member, sending in self.sources.items():
+            everybody = min(sending.heard.values(), default=-1)
             low = min((number for hearer, number in sending.heard.items() if not is_silent(hearer)), default=-1)
             found: dict[int, list[int]] = {}
             open_messages = sending.open
             for number in [number for number in open_messages if number <= low]:
-                if open_messages[number].sent is None:
+                message = open_messages[number]
+                if message.sent is None:
                     continue  # its SEND is still to come, or D1 will tell
-                self._close(sending, number, found)
+                if number <= everybody or self.now - message.came >= LATENESS_NANOSECONDS:
+                    self._close(sending, number, found)
             while len(open_messages) > OPEN_LIMIT:
                 self._close(sending, next(iter(open_messages)), found)
             sending.settled = max(sending.settled, min(open_messages, default=low + 1))

@@ -9,9 +9,14 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 
-from unisono.pipeline.live.forgetting import forget_life, forget_old_stretches, forget_what_depends_on_every_row
+from unisono.pipeline.live.forgetting import (
+    DEPENDS_ON_EVERY_ROW,
+    forget_life,
+    forget_old_stretches,
+    forget_what_depends_on_every_row,
+)
 from unisono.pipeline.live.integrity import LiveIdentity, LiveIntegrity, Wait
-from unisono.pipeline.live.lives import ENDINGS, Life, Lives
+from unisono.pipeline.live.lives import ENDINGS, Life, Lives, is_dense
 from unisono.pipeline.live.messages import Messages
 from unisono.pipeline.live.outputs import Counted, Flagged, Installed, Line, Process, Reported, Standing, Verdict
 from unisono.pipeline.live.windows import Windows
@@ -72,10 +77,11 @@ class LiveRun:
             state.hosts[source] = host
         if number < life.number:
             return
-        self._now = self._integrity.now = now
+        self._now = self._integrity.now = self._state.messages.now = now
         if life.take(number, rows, now):
             forget_what_depends_on_every_row(self._suite, source)
         self._count(source, host, number, len(rows))
+        dense = is_dense(rows)
         observe = self._suite.observe
         messages, windows = state.messages, self._windows
         for row in rows:
@@ -89,16 +95,18 @@ class LiveRun:
                 messages.on_send(row)
                 windows.on_send(row)
             else:
-                self._on_other(row, life)
-            if life.lossy and kind in _FAMILIES and row.group not in life.sighted:
-                self._observe_without_view(row)
+                self._on_other(row, life, dense)
+            if not dense:
+                self._observe(row, without=DEPENDS_ON_EVERY_ROW)
+            elif life.lossy and kind in _FAMILIES and row.group not in life.sighted:
+                self._observe(row, without=NEED_THE_VIEW)
             else:
                 observe(row)
         self._flag(rows)
 
     def finish_batch(self, now: int) -> tuple[list[Line], Standing]:
         """Judge what can be judged now, let go of what is settled, and give the lines of this batch."""
-        self._now = self._integrity.now = now
+        self._now = self._integrity.now = self._state.messages.now = now
         state = self._state
         waits = dict(self._integrity.waits)
         for violation in self._integrity.settle(state.lives):
@@ -120,12 +128,12 @@ class LiveRun:
         """Whether nothing is left that could matter."""
         return not self._state.lives
 
-    def _on_other(self, row: AnyRow, life: Life) -> None:
+    def _on_other(self, row: AnyRow, life: Life, dense: bool) -> None:
         kind, state = row.kind, self._state
         member = (row.group, row.process, row.incarnation)
         if isinstance(row, ViewRow):
             self._install(row, member)
-            if life.lossy and row.group not in life.sighted:
+            if life.lossy and dense and row.group not in life.sighted:
                 life.sighted.append(row.group)
         elif kind in ("RTR", "RTX"):
             self._windows.on_repair(row)  # type: ignore[arg-type]  # these kinds are of that family
@@ -151,9 +159,9 @@ class LiveRun:
         took = None if began is None else moment - began
         self._lines.append(Installed(state.run, clock, moment, *member, row.position, row.view, members, took))
 
-    def _observe_without_view(self, row: AnyRow) -> None:
+    def _observe(self, row: AnyRow, without: Sequence[str]) -> None:
         for property_id, monitor in self._suite.monitors.items():
-            if property_id not in NEED_THE_VIEW:
+            if property_id not in without:
                 monitor.observe(row)
 
     def _count(self, source: Source, host: str, number: int, rows: int) -> None:
