@@ -4,6 +4,7 @@ UnisonoError
  ├─ SettingError     a setting has an unknown name or an impossible value
  ├─ ScenarioError    a scenario file cannot be run as it stands
  ├─ TraceError       a trace cannot be read or written
+ │   └─ BadReport         a report of trace rows is refused
  ├─ LogError         a retained log cannot be read or written
  │   └─ LogGone           what was asked for is no longer kept
  ├─ NetworkError     a socket, an interface or a seed cannot be used
@@ -52,6 +53,18 @@ class ScenarioError(UnisonoError, ValueError):
 
 class TraceError(UnisonoError):
     """A trace cannot be read or written."""
+
+
+class BadReport(TraceError):
+    """A report of trace rows is refused, for a named reason."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}" if self.detail else self.reason
 
 
 class LogError(UnisonoError):
