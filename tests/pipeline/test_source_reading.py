@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
 
-from unisono.errors import SettingError, TraceError
+from unisono.errors import LogError, LogGone, SettingError, TraceError
 from unisono.pipeline.source.datasource import UnisonoDataSource
 from unisono.pipeline.source.grouped import GroupColumns
 from unisono.pipeline.source.logs import LogBatchReader, LogStreamReader, Range
@@ -44,7 +44,7 @@ class FakeLog:
         if self.trim_at_read is not None:
             self.begin, self.trim_at_read = self.trim_at_read, None
         if offset < self.begin:
-            raise TraceError(f"offset {offset} is gone")
+            raise LogGone(offset, self.begin)
         found: list[bytes] = []
         for payload in self.payloads[offset:]:
             if found and sum(map(len, found)) + len(payload) > limit_bytes:
@@ -76,7 +76,7 @@ def test_a_stream_begins_where_the_log_does_or_where_it_is_told_to() -> None:
     assert stream(log).initialOffset() == {"offset": 2}
     assert stream(log, starting="latest").initialOffset() == {"offset": 4}
     assert stream(log, starting=3).initialOffset() == {"offset": 3}
-    with pytest.raises(TraceError, match="startingOffset is 1, and the log at here:1 has offsets 2 to 4"):
+    with pytest.raises(LogError, match="startingOffset is 1, and the log at here:1 has offsets 2 to 4"):
         stream(log, starting=1).initialOffset()
 
 
@@ -122,9 +122,9 @@ def test_what_was_trimmed_before_it_was_read_is_an_error_or_passed_over_and_said
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log = FakeLog(sizes(1, 1, 1, 1, 1), begin=3)
-    with pytest.raises(TraceError, match=r"offsets 1 to 2 of the log at here:1 are gone.*failOnDataLoss"):
+    with pytest.raises(LogError, match=r"offsets 1 to 2 of the log at here:1 are gone.*failOnDataLoss"):
         stream(log).latestOffset({"offset": 1}, ReadAllAvailable())
-    with pytest.raises(TraceError, match="are gone"):
+    with pytest.raises(LogError, match="are gone"):
         stream(log).partitions({"offset": 1}, {"offset": 5})
     careless = stream(log, fail_on_data_loss=False)
     assert careless.latestOffset({"offset": 1}, ReadAllAvailable()) == {"offset": 5}
@@ -133,14 +133,14 @@ def test_what_was_trimmed_before_it_was_read_is_an_error_or_passed_over_and_said
     log.trim_at_read = 4
     assert list(careless.read(Range(3, 5))) == [(4, 1)], "trimmed between planning and reading"
     log.begin, log.trim_at_read = 3, 4
-    with pytest.raises(TraceError, match="offsets 3 to 3"):
+    with pytest.raises(LogError, match="offsets 3 to 3"):
         list(stream(log).read(Range(3, 5)))
 
 
 def test_a_log_that_ends_before_the_checkpoint_is_another_log() -> None:
-    with pytest.raises(TraceError, match="another log; start the query with a new checkpoint"):
+    with pytest.raises(LogError, match="another log; start the query with a new checkpoint"):
         stream(FakeLog(sizes(1))).latestOffset({"offset": 5}, ReadAllAvailable())
-    with pytest.raises(TraceError, match="ends before offset 5"):
+    with pytest.raises(LogError, match="ends before offset 5"):
         list(stream(FakeLog(sizes(1))).read(Range(0, 5)))
 
 

@@ -13,6 +13,7 @@ from unisono.cli.chat import chat
 from unisono.cli.control import control
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
+from unisono.cli.gateway import gateway
 from unisono.cli.probe import probe
 from unisono.cli.report import report
 from unisono.cli.runs import runs
@@ -53,6 +54,7 @@ def _unisono(
 app.command()(simulate)
 app.command()(chat)
 app.command()(control)
+app.command()(gateway)
 app.command()(probe)
 app.command()(top)
 app.command()(doctor)

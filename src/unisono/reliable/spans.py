@@ -32,6 +32,10 @@ class Spans:
         if len(self._firsts) > self._limit:
             del self._firsts[1], self._lasts[0]
 
+    def spans(self) -> list[Range]:
+        """All of them, lowest first."""
+        return list(zip(self._firsts, self._lasts, strict=True))
+
     def missing(self, first: int, last: int) -> list[Range]:
         """What of a range is not in the set."""
         gaps: list[Range] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
@@ -39,11 +39,24 @@ ANSWER_SECONDS = 30.0
 """A reader that takes nothing for so long is dropped."""
 
 
-class LogServer:
-    """Serves one log in the running loop. Whoever appends to the log does so in this process."""
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+"""Serves one connection until it is over."""
 
-    def __init__(self, log: RetainedLog, connection_limit: int = CONNECTION_LIMIT) -> None:
+
+class LogServer:
+    """Serves one log in the running loop. Whoever appends to the log does so in this process.
+
+    `others` are services at the same address, by the greeting that asks for them.
+    """
+
+    def __init__(
+        self,
+        log: RetainedLog,
+        connection_limit: int = CONNECTION_LIMIT,
+        others: Mapping[bytes, Serve] | None = None,
+    ) -> None:
         self._log = log
+        self._others = dict(others or {})
         self._connection_limit = connection_limit
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -106,6 +119,9 @@ class LogServer:
             async with asyncio.timeout(GREETING_SECONDS):
                 greeting = await read_frame(reader, QUESTION_LIMIT_BYTES)
             if greeting is None:
+                return
+            if (other := self._others.get(greeting)) is not None:
+                await other(reader, writer)
                 return
             if greeting != GREETING:
                 await self._refuse(reader, writer, "this is a retained log, which speaks another protocol or version")

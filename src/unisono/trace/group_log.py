@@ -34,6 +34,8 @@ class Entry(Struct, frozen=True, array_like=True):
     query: str | None = None
     batch: int | None = None
     row: int | None = None
+    carrier: tuple[str, int, int] | None = None
+    """Who sent it for its source, and as its how manieth message; no column of the table."""
 
 
 _decoder = msgspec.msgpack.Decoder(Entry)

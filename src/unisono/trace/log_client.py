@@ -101,16 +101,17 @@ class LogClient:
         connection.settimeout(wait_seconds + _ANSWER_SECONDS)
         connection.sendall(frame(encode(question)))
         try:
-            answer = decode_answer(_read_frame(connection, ANSWER_LIMIT_BYTES))
+            answer = decode_answer(read_frame(connection, ANSWER_LIMIT_BYTES))
         except (msgspec.DecodeError, ValueError) as error:
             raise LogError(f"{self._address} is no server of a log of this version: {error}") from None
         if isinstance(answer, Refused):
             raise LogError(f"the log at {self._address} refused: {answer.reason}")
         count = answer.count if isinstance(answer, Payloads) else 0
-        return answer, [_read_frame(connection, FRAME_LIMIT_BYTES) for _ in range(count)]
+        return answer, [read_frame(connection, FRAME_LIMIT_BYTES) for _ in range(count)]
 
 
-def _read_frame(connection: socket.socket, limit_bytes: int) -> bytes:
+def read_frame(connection: socket.socket, limit_bytes: int) -> bytes:
+    """The next payload; ConnectionError where there is none."""
     prefix = _read_exactly(connection, LENGTH_BYTES)
     length = int.from_bytes(prefix, "little")
     if length > limit_bytes:

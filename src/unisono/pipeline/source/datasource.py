@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceWriter
 from pyspark.sql.types import StructType
 
 from unisono.errors import SettingError, UnisonoError
-from unisono.pipeline.source import collected, grouped
+from unisono.pipeline.source import collected, grouped, sink
 from unisono.pipeline.source.logs import Columns, LogBatchReader, LogStreamReader
 from unisono.pipeline.source.options import Options, ReadOptions
 
@@ -43,6 +43,9 @@ class UnisonoDataSource(DataSource):
             "rows are sent into a group as a stream, whose batches have numbers: use df.writeStream, with"
             " .trigger(availableNow=True) where there is an end"
         )
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> sink.GroupWriter:  # noqa: N802 - Spark's name
+        return sink.GroupWriter(schema, sink.read_options(Options(self.options)))
 
     def _reading(self) -> ReadOptions:
         options = Options(self.options)

@@ -31,6 +31,8 @@ SCHEMA = StructType(
         StructField("row", LongType()),
     ]
 )
+COLUMNS = SCHEMA.names[1:]
+"""Those that stand in an entry of the log."""
 
 
 class GroupColumns:
@@ -53,7 +55,7 @@ class GroupColumns:
                     f'this gateway is in group {entry.group!r}, not {self._group!r}; give .option("group",'
                     f' "{entry.group}"), or the address of another gateway'
                 )
-        columns = zip(*(structs.astuple(entry) for entry in entries), strict=True)
+        columns = zip(*(structs.astuple(entry)[: len(COLUMNS)] for entry in entries), strict=True)
         places = range(offset, offset + len(entries))
         yield pyarrow.RecordBatch.from_arrays(
             [
@@ -69,4 +71,4 @@ def columns(options: Options) -> GroupColumns:
     return GroupColumns(options.needed("group", "orders"))
 
 
-assert SCHEMA.names[1:] == list(Entry.__struct_fields__), "an entry has the columns of its table"
+assert Entry.__struct_fields__[: len(COLUMNS)] == tuple(COLUMNS), "an entry has the columns of its table"

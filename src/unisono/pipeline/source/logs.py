@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
@@ -22,8 +21,9 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from unisono.errors import TraceError
+from unisono.errors import LogError, LogGone
 from unisono.pipeline.source.options import ReadOptions
+from unisono.trace.log_client import LogClient
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -60,8 +60,7 @@ class Columns(Protocol):
 
 def connect(address: str) -> AbstractContextManager[Log]:
     """The log that a server at this address serves."""
-    client: AbstractContextManager[Log] = import_module("unisono.trace.log_client").LogClient(address)
-    return client
+    return LogClient(address)
 
 
 class Range(InputPartition):
@@ -96,14 +95,11 @@ class LogReader:
             while offset < part.end:
                 try:
                     payloads = log.read(offset, CHUNK_BYTES)
-                except TraceError:
-                    begin = log.bounds()[0]
-                    if offset >= begin:
-                        raise
-                    offset = self.retained_from(offset, begin)
+                except LogGone as error:
+                    offset = self.retained_from(offset, error.begin)
                     continue
                 if not payloads:
-                    raise TraceError(
+                    raise LogError(
                         f"the log at {self.options.address} ends before offset {part.end}, at {offset}: it is another"
                         " log than the one that was read before; start the query with a new checkpoint"
                     )
@@ -120,7 +116,7 @@ class LogReader:
             " were read"
         )
         if self.options.fail_on_data_loss:
-            raise TraceError(
+            raise LogError(
                 f'{gone}; retain more, or go on without them with .option("failOnDataLoss", "false")'
                 " or with a new checkpoint"
             )
@@ -169,7 +165,7 @@ class LogStreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailabl
         begin, end = self._bounds()
         first = start["offset"]
         if first > end:
-            raise TraceError(
+            raise LogError(
                 f"the checkpoint is at offset {first} and the log at {self.options.address} ends at {end}: it is"
                 " another log; start the query with a new checkpoint"
             )
@@ -239,7 +235,7 @@ def starting_offset(options: ReadOptions, begin: int, end: int) -> int:
     if options.starting == "latest":
         return end
     if not begin <= options.starting <= end:
-        raise TraceError(
+        raise LogError(
             f"startingOffset is {options.starting}, and the log at {options.address} has offsets {begin} to {end};"
             " give one of these, or earliest or latest"
         )

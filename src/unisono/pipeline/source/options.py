@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from unisono.errors import SettingError
 from unisono.spelling import did_you_mean
-from unisono.units import parse_size
+from unisono.units import SECOND, parse_duration, parse_size
 
 Side = Literal["collector", "gateway", "sink"]
 """What is read or written: a collector's reports, a group through its gateway, or rows into a group."""
@@ -18,7 +18,7 @@ READING = ("startingOffset", "maxOffsetsPerTrigger", "maxBytesPerTrigger", "part
 KNOWN: dict[Side, tuple[str, ...]] = {
     "collector": ("collector", *READING, "family"),
     "gateway": ("gateway", "group", *READING),
-    "sink": ("gateway", "group", "query", "encode"),
+    "sink": ("gateway", "group", "query", "encode", "patience"),
 }
 SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname", "outputmode"})
 """Options that Spark hands on with those of the source."""
@@ -94,6 +94,13 @@ class Options:
         if value.lower() not in ("true", "false"):
             raise SettingError(name, f"expected true or false, got {value!r}")
         return value.lower() == "true"
+
+    def seconds(self, name: str, default: str) -> float:
+        """A duration with a unit, in seconds."""
+        try:
+            return parse_duration(self.text(name) or default) / SECOND
+        except ValueError as error:
+            raise SettingError(name, str(error)) from None
 
     def _starting(self) -> int | Literal["earliest", "latest"]:
         value = (self.text("startingOffset") or "earliest").lower()
