@@ -19,6 +19,7 @@ from unisono.cli.report import report
 from unisono.cli.runs import runs
 from unisono.cli.simulate import simulate
 from unisono.cli.top import top
+from unisono.cli.watch import watch
 from unisono.errors import UnisonoError
 
 MISUSE = 2
@@ -59,6 +60,7 @@ app.command()(probe)
 app.command()(top)
 app.command()(doctor)
 app.command()(audit)
+app.command()(watch)
 app.command()(report)
 app.command()(demo)
 app.command()(runs)

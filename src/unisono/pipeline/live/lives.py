@@ -14,6 +14,12 @@ from unisono.units import SECOND
 LATENESS_NANOSECONDS = SECOND
 """Who has not reported for so long counts as silent: nobody waits for its rows, and what hangs on them is unknown."""
 
+STEP_NANOSECONDS = LATENESS_NANOSECONDS // 2
+"""The clock goes at most so far from one batch to the next: a busy machine makes reports late, too."""
+
+TICKS = 4
+"""So many batches follow the last report, for what is decided by time alone; then the stream rests."""
+
 FORGET_NANOSECONDS = 600 * SECOND
 """Who has been silent for so long is forgotten; should it speak again, it counts as one whose rows are missing."""
 

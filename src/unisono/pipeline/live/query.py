@@ -6,23 +6,27 @@ the tables of a batch are written before that commit, and again in the same plac
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from unisono.errors import UnisonoError
 from unisono.pipeline.live.batches import Results, advance, results
 from unisono.pipeline.live.outputs import Line, Standing
 from unisono.pipeline.live.stream import FORMAT, LiveSource
 from unisono.pipeline.live.tables import LiveTables
 
 if TYPE_CHECKING:
-    import pandas
+    import pandas  # type: ignore[import-untyped]  # it ships no types
+
+TABLES_FOLDER = "tables"
+CHECKPOINT_FOLDER = "checkpoint"
 
 OUTPUT = "results binary, state_bytes long"
 STATE = "runs binary"
@@ -34,45 +38,79 @@ _CONFIGURATION = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
 }
 
+_INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling collect: java.lang.InterruptedException"
+"""Spark looks for these words to know that a batch was cut short by its own stop; in Java's long text it gets lost."""
+
 Told = Callable[[int, list[Line], list[Standing]], None]
 """Called after a batch was written, with its number, its lines and how the runs stand."""
 
 
-def start_live(
-    session: SparkSession,
-    collector: str,
-    data: str | os.PathLike[str],
-    told: Told = lambda *_: None,
-    host: str | None = None,
-    buckets: int = 1,
-) -> StreamingQuery:
-    """Start the query, or go on with it from the checkpoint in `data`, where its tables are too.
+class LiveQuery:
+    """The query of one collector. Start it, ask now and then whether it still runs, stop it."""
 
-    `host` stands for the clock of this machine in traces: delays are measured against it.
-    """
-    directory = Path(data)
-    tables = LiveTables(directory / "tables", host)
-    own = session.newSession()
-    for key, value in {**_CONFIGURATION, "spark.sql.shuffle.partitions": str(buckets)}.items():
-        own.conf.set(key, value)
-    own.dataSource.register(LiveSource)
-    arrived = own.readStream.format(FORMAT).option("collector", collector).option("buckets", str(buckets)).load()
-    advanced = arrived.groupBy("bucket").applyInPandasWithState(
-        _advance, OUTPUT, STATE, "append", GroupStateTimeout.NoTimeout
-    )
+    def __init__(
+        self,
+        session: SparkSession,
+        collector: str,
+        data: str | os.PathLike[str],
+        told: Told = lambda *_: None,
+        host: str | None = None,
+        buckets: int = 1,
+    ) -> None:
+        """`data` has checkpoint and tables, or will have them. Delays are measured where a row's host is `host`."""
+        self._directory = Path(data)
+        self._tables = LiveTables(self._directory / TABLES_FOLDER, host)
+        self._told = told
+        self._stopping = False
+        own = session.newSession()
+        for key, value in {**_CONFIGURATION, "spark.sql.shuffle.partitions": str(buckets)}.items():
+            own.conf.set(key, value)
+        own.dataSource.register(LiveSource)
+        arrived = own.readStream.format(FORMAT).option("collector", collector).option("buckets", str(buckets)).load()
+        advanced = arrived.groupBy("bucket").applyInPandasWithState(
+            _advance, OUTPUT, STATE, "append", GroupStateTimeout.NoTimeout
+        )
+        self._query = (
+            advanced.writeStream.foreachBatch(self._write)
+            .outputMode("append")
+            .option("checkpointLocation", str((self._directory / CHECKPOINT_FOLDER).resolve()))
+            .queryName(f"unisono live {collector}")
+            .start()
+        )
 
-    def write(frame: DataFrame, batch: int) -> None:
-        found = [(results(bytes(row.results)), row.state_bytes) for row in frame.collect()]
-        lines = tables.write(batch, [line for result, _ in found for line in result.lines])
-        told(batch, lines, [standing for result, size in found for standing in _with_size(result, size)])
+    @property
+    def offset(self) -> int | None:
+        """The first report that was not read yet, as of the last batch."""
+        progress = self._query.lastProgress
+        if not progress:
+            return None
+        end: dict[str, int] = json.loads(progress["sources"][0]["endOffset"] or "{}")
+        return end.get("offset")
 
-    return (
-        advanced.writeStream.foreachBatch(write)
-        .outputMode("append")
-        .option("checkpointLocation", str((directory / "checkpoint").resolve()))
-        .queryName(f"unisono live {collector}")
-        .start()
-    )
+    def check(self) -> None:
+        """Raise what ended the query, if anything did."""
+        error = self._query.exception()
+        if error is not None:
+            lines = [line for line in str(error).splitlines() if line.strip()]
+            raise UnisonoError(f"the live query ended: {lines[-1].strip() if lines else error}") from error
+
+    def stop(self) -> None:
+        """End the query; what it had not finished is done again when it goes on."""
+        self._stopping = True
+        self._query.stop()
+
+    def _write(self, frame: DataFrame, batch: int) -> None:
+        found = [(results(bytes(row.results)), row.state_bytes) for row in self._collected(frame)]
+        lines = self._tables.write(batch, [line for result, _ in found for line in result.lines])
+        self._told(batch, lines, [standing for result, size in found for standing in _with_size(result, size)])
+
+    def _collected(self, frame: DataFrame) -> list[Row]:
+        try:
+            return frame.collect()
+        except Exception:
+            if self._stopping:
+                raise RuntimeError(_INTERRUPTED) from None
+            raise
 
 
 def _with_size(result: Results, size: int) -> list[Standing]:

@@ -7,7 +7,7 @@ stands still while there is a backlog or the collector does not answer: nobody c
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -18,7 +18,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from unisono.errors import LogError
-from unisono.pipeline.live.lives import LATENESS_NANOSECONDS
+from unisono.pipeline.live.lives import STEP_NANOSECONDS, TICKS
 from unisono.pipeline.source.logs import Log, LogStreamReader, Range
 from unisono.pipeline.source.options import ReadOptions
 from unisono.trace import reports
@@ -30,12 +30,6 @@ if TYPE_CHECKING:
 FORMAT = "unisono-live"
 BATCH_BYTES = 8 << 20
 """So much of the log is in one batch at most, so that a backlog does not become one endless batch."""
-
-STEP_NANOSECONDS = LATENESS_NANOSECONDS // 2
-"""The clock goes at most so far from one batch to the next: a busy machine makes reports late, too."""
-
-TICKS = 4
-"""So many batches follow the last report, for what is decided by time alone; then the query rests."""
 
 PATIENCE_SECONDS = 60.0
 """A batch that is being read waits so long for a collector that restarts."""
@@ -155,7 +149,7 @@ def patient(address: str) -> AbstractContextManager[Log]:
     return LogClient(address, PATIENCE_SECONDS)
 
 
-def _rows(buckets: list[int], offsets: list[int], now: int, payloads: list[bytes | None] | list[bytes]) -> RecordBatch:
+def _rows(buckets: list[int], offsets: list[int], now: int, payloads: Sequence[bytes | None]) -> RecordBatch:
     import pyarrow
 
     columns = (buckets, offsets, [now] * len(buckets), payloads)

@@ -60,7 +60,8 @@ def columns(options: Options) -> Columns:
 
 def decode_row(data: bytes) -> AnyRow:
     """The trace row in a value of the column `row`."""
-    return _decode(data)
+    row: AnyRow = _decode(data)
+    return row
 
 
 class RowColumns:
