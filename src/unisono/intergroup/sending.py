@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from unisono.events import SendAccepted
-from unisono.identity import NAME_LIMIT_BYTES, ProcessId, why_bad_name
+from unisono.identity import NAME_LIMIT_BYTES, ProcessId, ViewId, why_bad_name
 from unisono.intergroup.context import Context, repair_row
 from unisono.reliable.pacing import Pacing
 from unisono.reliable.step import Step
@@ -64,6 +64,7 @@ class Sending:
         "_before",
         "_context",
         "_enqueued_bytes",
+        "_era",
         "_named",
         "_queue",
         "_settings",
@@ -90,6 +91,7 @@ class Sending:
         self._writer = context.writer
         self._queue: deque[Outgoing] = deque()
         self._named: dict[str, Range] = {}
+        self._era: tuple[ViewId, str] | None = None
         self.queued_bytes = 0
         self.queue_high_water = 0
         self.carried_bytes = 0
@@ -326,7 +328,7 @@ class Sending:
         if name:
             _, payload = take_name(payload)
             self._named[name] = (self.last_sequence - count + 1, self.last_sequence)
-        if step.tracing:
+        if step.tracing_messages:
             step.record(
                 SendRow(
                     kind="SEND",
@@ -336,7 +338,7 @@ class Sending:
                     size=len(payload),
                     body=body_hash(payload),
                     origin=None if origin is None else str(origin),
-                    agreed=None if self._context.agreed is None else str(self._context.agreed.era),
+                    agreed=self._era_in_words(),
                 )
             )
         first = self.last_sequence - count + 1
@@ -350,6 +352,15 @@ class Sending:
             origin=origin,
             origin_number=origin_number,
         )
+
+    def _era_in_words(self) -> str | None:
+        """The era that this process is in; the words are made once for each."""
+        if self._context.agreed is None:
+            return None
+        era = self._context.agreed.era
+        if self._era is None or self._era[0] is not era:
+            self._era = (era, str(era))
+        return self._era[1]
 
     def find_name(self, name: str) -> Range | None:
         """The sequences of the last message of that name, while it is kept for repair."""
