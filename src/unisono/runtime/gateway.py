@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec import Struct
 
-from unisono.errors import GroupError, SettingError, StorageError
+from unisono.errors import SettingError, StorageError
 from unisono.events import Message, View
 from unisono.identity import ProcessId
 from unisono.rows import HEADER_LIMIT_BYTES
@@ -79,6 +79,8 @@ class Status(Struct, frozen=True):
     rows_sent: int
     rows_waiting: int
     batches_sent: int
+    batches_again: int
+    """How often a batch was asked for that had been taken on before."""
 
 
 class Delivery:
@@ -149,8 +151,8 @@ class Gateway:
         self._queued = asyncio.Event()
         self._known: dict[tuple[str, int], Delivery] = {}
         self._taking = asyncio.Lock()
-        self._ended: BaseException | None = None
-        self._sent_rows = self._sent_batches = 0
+        self._ended = False
+        self._sent_rows = self._sent_batches = self._asked_again = 0
 
     @property
     def address(self) -> str:
@@ -172,6 +174,7 @@ class Gateway:
             self._sent_rows,
             sum(delivery.count - delivery.sent for delivery in self._queue),
             self._sent_batches,
+            self._asked_again,
         )
 
     async def run(self, started: Callable[[], None] = lambda: None) -> None:
@@ -202,9 +205,10 @@ class Gateway:
     ) -> Delivery | None:
         """Take a batch on, unless it was; the delivery to wait for, or None where that is over."""
         async with self._taking:
-            if self._ended is not None:
-                raise GroupError(f"this gateway is ending: {self._ended}")
+            if self._ended:
+                raise ConnectionResetError("this gateway is ending")  # who asks tries again, with its next life
             if self._outgoing.is_known(query, checkpoint, batch):
+                self._asked_again += 1
                 return self._known.get((query, batch))
             asked = Batch(query, checkpoint, batch, sum(count for _, count in stages))
             rows = (row for name, _ in stages for row in self._staging.rows(name))
@@ -255,11 +259,7 @@ class Gateway:
         await _in(self._rows_thread, self._outgoing.write_note)
 
     async def _close(self) -> None:
-        self._ended = GroupError("it leaves the group")
-        for delivery in self._queue:
-            if not delivery.done.done():
-                delivery.done.set_exception(self._ended)
-                delivery.done.exception()  # seen here; who waits gets it too
+        self._ended = True
         await self._server.close()
         self._rows_thread.shutdown(wait=True)
         self._log_thread.shutdown(wait=True)
