@@ -1,0 +1,213 @@
+"""The live query on Spark: a stream, its restarts, and that every report counts once, as a batch over the log says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pipeline.conftest import Call
+from tests.pipeline.running_trace import GROUP, HOST, RunningTrace, Served
+from unisono.errors import UnisonoError
+from unisono.pipeline.live.outputs import Delivered, Flagged, Line, Reported, Standing
+from unisono.pipeline.live.plain import PlainQuery
+from unisono.pipeline.live.tables import read_lines
+from unisono.trace import reports
+from unisono.trace.schema import DeliverRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEADLINE_SECONDS = 120.0
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with Served(tmp_path / "log") as log:
+        yield log
+
+
+def wait_until(done: Callable[[], bool], what: str) -> None:
+    end = monotonic() + DEADLINE_SECONDS
+    while not done():
+        assert monotonic() < end, f"never: {what}"
+        sleep(0.05)
+
+
+def reports_of(tables: Path) -> int:
+    return sum(line.reports for line in read_lines(tables, "reports") if isinstance(line, Reported))
+
+
+def deliveries_in(log: Served) -> Counter[tuple[str, int]]:
+    """By member and size, from the log itself."""
+    found: Counter[tuple[str, int]] = Counter()
+    offset = 0
+    while payloads := log.log.read(offset):
+        offset += len(payloads)
+        rows = [row for payload in payloads for row in reports.rows(reports.decode(payload))]
+        found.update((row.process, row.size) for row in rows if isinstance(row, DeliverRow))
+    return found
+
+
+def deliveries_of(tables: Path) -> Counter[tuple[str, int]]:
+    found: Counter[tuple[str, int]] = Counter()
+    for line in read_lines(tables, "deliveries"):
+        assert isinstance(line, Delivered)
+        found[line.process, line.size] += line.messages
+    return found
+
+
+class Failing:
+    """Lets some batches through, then fails after the tables of one were written and before Spark has committed it."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+        self.failed = False
+
+    def __call__(self, batch: int, lines: list[Line], standings: list[Standing]) -> None:
+        if not self.failed and any(isinstance(line, Delivered) for line in lines):
+            self.left -= 1
+            if self.left < 0:
+                self.failed = True
+                raise RuntimeError("cut short")
+
+
+def test_a_stream_that_dies_between_its_tables_and_its_commit_counts_every_report_once(
+    spark: SparkSession, served: Served, tmp_path: Path
+) -> None:
+    from unisono.pipeline.live.query import LiveQuery
+    from unisono.pipeline.source.datasource import register
+
+    data = tmp_path / "data"
+    trace = RunningTrace("one")
+    trace.send(50)
+    served.take(trace.reports())
+    failing = Failing(after=1)
+    query = LiveQuery(spark, served.address, data, failing, HOST)
+
+    def failed() -> bool:
+        trace.send(20)
+        served.take(trace.reports())
+        return failing.failed
+
+    wait_until(failed, "a batch that fails")
+    with pytest.raises(UnisonoError, match="the live query ended"):
+        wait_until(lambda: query.check() is not None, "the end of the query")
+    query.stop()
+    trace.damage("O2")
+    trace.send(50)
+    served.take(trace.reports())
+    with closing(Stopping(LiveQuery(spark, served.address, data, host=HOST))) as again:
+        wait_until(lambda: again.reports(data) == served.log.end, "all reports")
+    register(spark)
+    stored = spark.read.format("unisono").option("collector", served.address).option("family", "deliver").load()
+    by_batch = Counter(
+        {(row.process, row.size): row["count"] for row in stored.groupBy("process", "size").count().collect()}
+    )
+    assert deliveries_of(data / "tables") == by_batch == deliveries_in(served)
+    flagged = [line for line in read_lines(data / "tables", "violations") if isinstance(line, Flagged)]
+    assert [(line.property, line.verdict, line.process) for line in flagged] == [("O2", "violated", trace.names[-1])]
+    assert flagged[0].delay is not None
+
+
+class Stopping:
+    """A query that is stopped at the end, and looked at until then."""
+
+    def __init__(self, query: object) -> None:
+        self.query = query
+
+    def reports(self, data: Path) -> int:
+        self.query.check()  # type: ignore[attr-defined]  # Spark is imported where it is used
+        return reports_of(data / "tables")
+
+    def close(self) -> None:
+        self.query.stop()  # type: ignore[attr-defined]  # as above
+
+
+def test_a_collector_is_read_as_rows_of_all_families_or_of_one(spark: SparkSession, served: Served) -> None:
+    from unisono.pipeline.source.collected import COMMON, decode_row
+    from unisono.pipeline.source.datasource import register
+    from unisono.pipeline.tables import schema_of
+
+    trace = RunningTrace("rows")
+    trace.send(3)
+    trace.end()
+    served.take(trace.reports())
+    register(spark)
+    reader = spark.read.format("unisono").option("collector", served.address)
+    rows = reader.load().collect()
+    assert reader.load().columns == COMMON.names
+    assert Counter(row.kind for row in rows) == {"VIEW": 4, "SEND": 3, "DELIVER": 12, "END": 4}
+    for row in rows:
+        whole = decode_row(bytes(row.row))
+        assert (whole.process, whole.position, whole.kind, whole.at) == (row.process, row.position, row.kind, row.at)
+    sends = reader.option("family", "send").load()
+    assert sends.columns == ["offset", *schema_of("send").names]
+    assert [(row.process, row.number, row.offset) for row in sends.collect()] == [("p0", n, 3) for n in (1, 2, 3)]
+    with pytest.raises(Exception, match="there is no family 'sends'; did you mean send"):
+        reader.option("family", "sends").load()
+
+
+def test_the_monitors_go_on_where_they_were_killed(served: Served, tmp_path: Path) -> None:
+    """kill -9 of the command in mid-run, three times; then a whole run to compare with."""
+    data = tmp_path / "data"
+    trace = RunningTrace("killed")
+    command = [sys.executable, "-m", "unisono", "watch", served.address, "--engine", "monitor", "--data", str(data)]
+    for _ in range(3):
+        before = reports_of(data / "tables")
+        with subprocess.Popen([*command, "--json"], stdout=subprocess.DEVNULL) as process:
+
+            def counted(before: int = before) -> bool:
+                trace.send(10)
+                served.take(trace.reports())
+                return reports_of(data / "tables") > before
+
+            wait_until(counted, "a report that is counted")
+            os.kill(process.pid, signal.SIGKILL)
+    trace.damage("D2")
+    trace.end()
+    served.take(trace.reports())
+    ended = subprocess.run([*command, "--until-violation", "--for", "60"], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1, ended.stderr
+    query = PlainQuery(served.address, data)
+    wait_until(lambda: query.offset == served.log.end, "the end of the log")
+    query.stop()
+    assert reports_of(data / "tables") == served.log.end
+    assert deliveries_of(data / "tables") == deliveries_in(served)
+
+
+def test_watch_says_what_it_sees_and_how_it_ended(call: Call, served: Served, tmp_path: Path) -> None:
+    import json
+
+    trace = RunningTrace("seen")
+    trace.send(20)
+    trace.end()
+    served.take(trace.reports())
+    code, out, _ = call("watch", served.address, "--engine", "monitor", "--json", "--for", "1s")
+    last = json.loads(out.splitlines()[-1])
+    assert code == 0
+    (run,) = last["runs"]
+    assert (run["run"], last["violated"], last["behind_reports"]) == ("seen", False, 0)
+    assert {one["state"] for one in run["processes"]} == {"ended"}
+    assert run["groups"][0]["group"] == GROUP
+    assert run["groups"][0]["latency_nanoseconds"]["messages"] == 20
+    assert {one["verdict"] for one in run["properties"].values()} == {"held"}
+    code, out, _ = call("watch", served.address, "--engine", "monitor", "--for", "1s")
+    assert code == 0
+    assert "20" in out
+    assert "no duplication" in out
+    code, _, error = call("watch", "127.0.0.1:1", "--engine", "monitor")
+    assert code == 2
+    assert "no answer from the log at 127.0.0.1:1" in error
+    code, _, error = call("watch", served.address, "--for", "soon")
+    assert code == 2
+    assert "for" in error
