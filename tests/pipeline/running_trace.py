@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -15,15 +16,19 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from unisono.pipeline.live.outputs import Delivered, Reported
+from unisono.pipeline.live.tables import read_lines
 from unisono.runtime.log_server import LogServer
 from unisono.trace.log import RetainedLog
-from unisono.trace.reports import encode, make_report
+from unisono.trace.reports import decode, encode, make_report
+from unisono.trace.reports import rows as report_rows
 from unisono.trace.schema import AnyRow, DeliverRow, MembershipRow, SendRow, Start, ViewRow
 
 INCARNATION = 7
 GROUP = "market"
 HOST = "thishost"
 SIZES = (100, 1_000)
+DEADLINE_SECONDS = 120.0
 
 
 class Served:
@@ -72,16 +77,18 @@ class Served:
 class RunningTrace:
     """Members of one group under timestamp order, all on this host; the first one sends."""
 
-    def __init__(self, run: str, members: int = 4, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(
+        self, run: str, members: int = 4, clock: Callable[[], int] = time.monotonic_ns, host: str = HOST
+    ) -> None:
         self.run = run
         self.names = [f"p{place}" for place in range(members)]
         self.damaged: list[str] = []
         """The properties that were broken, in order."""
-        self._clock = clock
+        self._clock, self._host = clock, host
         self._rows: dict[str, list[AnyRow]] = {name: [] for name in self.names}
         self._numbers = dict.fromkeys(self.names, 0)
         self._positions = dict.fromkeys(self.names, 0)
-        self._message = 0
+        self._message = self._invented = 0
         self._view = 1
         for name in self.names:
             self._write(name, self._installed())
@@ -145,14 +152,13 @@ class RunningTrace:
             self._write(last, replace(row, timestamp=1))
         elif property_id == "never sent":
             self._write(last, row)
-            self._message += 1_000_000
-            self._write(last, self._delivered())
-            self._message -= 1_000_000
+            self._invented += 1
+            self._write(last, replace(row, source=self.names[1], number=self._invented, service="UU", view=None))
         else:
             assert property_id == "O2", "left out; the next one is told"
 
     def _write(self, name: str, row: AnyRow) -> None:
-        row.run, row.process, row.incarnation, row.host = self.run, name, INCARNATION, HOST
+        row.run, row.process, row.incarnation, row.host = self.run, name, INCARNATION, self._host
         row.at, row.position = self._clock(), self._positions[name]
         self._positions[name] += 1
         self._rows[name].append(row)
@@ -208,3 +214,33 @@ class RunningTrace:
             role="sender",
             start=self._starts(),
         )
+
+
+def wait_until(done: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + DEADLINE_SECONDS
+    while not done():
+        assert time.monotonic() < end, f"never: {what}"
+        time.sleep(0.05)
+
+
+def reports_of(tables: Path) -> int:
+    return sum(line.reports for line in read_lines(tables, "reports") if isinstance(line, Reported))
+
+
+def deliveries_in(log: Served) -> Counter[tuple[str, int]]:
+    """By member and size, from the log itself."""
+    found: Counter[tuple[str, int]] = Counter()
+    offset = 0
+    while payloads := log.log.read(offset):
+        offset += len(payloads)
+        rows = [row for payload in payloads for row in report_rows(decode(payload))]
+        found.update((row.process, row.size) for row in rows if isinstance(row, DeliverRow))
+    return found
+
+
+def deliveries_of(tables: Path) -> Counter[tuple[str, int]]:
+    found: Counter[tuple[str, int]] = Counter()
+    for line in read_lines(tables, "deliveries"):
+        assert isinstance(line, Delivered)
+        found[line.process, line.size] += line.messages
+    return found

@@ -113,6 +113,7 @@ def _look(
             picture.changed.clear()
             query.check()
             present(picture.as_json(_behind(log, query)))
+        present(picture.as_json(_behind(log, query)))
 
 
 def _behind(log: LogClient, query: Query) -> int | None:

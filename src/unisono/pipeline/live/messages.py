@@ -51,6 +51,8 @@ class Messages(Struct, array_like=True):
     sources: dict[Member, Sending] = field(default_factory=dict)
     late: int = 0
     now: int = 0
+    leaving: list[tuple[Source, str | None]] = []
+    """Who has gone since the last batch, from one group or from all."""
 
     def on_send(self, row: SendRow) -> None:
         sending = self._sending((row.group, row.process, row.incarnation))
@@ -94,10 +96,8 @@ class Messages(Struct, array_like=True):
             numbers[hearer] = max(number, numbers.get(hearer, number))
 
     def gone(self, hearer: Source, group: str | None = None) -> None:
-        """Nobody waits for this process any more, in one group or in all."""
-        for member, sending in self.sources.items():
-            if group is None or member[0] == group:
-                sending.heard.pop(hearer, None)
+        """After this batch nobody waits for this process any more, in one group or in all."""
+        self.leaving.append((hearer, group))
 
     def settle(
         self, run: str, is_silent: Callable[[Source], bool], forget: Callable[[Member, int], None]
@@ -106,9 +106,10 @@ class Messages(Struct, array_like=True):
         lines = []
         for member, sending in self.sources.items():
             everybody = min(sending.heard.values(), default=-1)
-            low = min((number for hearer, number in sending.heard.items() if not is_silent(hearer)), default=-1)
             found: dict[int, list[int]] = {}
             open_messages = sending.open
+            heard = (number for hearer, number in sending.heard.items() if not is_silent(hearer))
+            low = min(heard, default=max(open_messages, default=-1))
             for number in [number for number in open_messages if number <= low]:
                 message = open_messages[number]
                 if message.sent is None:
@@ -117,22 +118,30 @@ class Messages(Struct, array_like=True):
                     self._close(sending, number, found)
             while len(open_messages) > OPEN_LIMIT:
                 self._close(sending, next(iter(open_messages)), found)
-            sending.settled = max(sending.settled, min(open_messages, default=low + 1))
+            sending.settled = max(sending.settled, min(open_messages, default=max(low, everybody) + 1))
             forget(member, sending.settled - KEPT_SETTLED)
             lines += [
                 Latencies(run, sending.clock, window, member[0], sorted(found[window])) for window in sorted(found)
             ]
+        for hearer, group in self.leaving:
+            self._remove(hearer, group)
+        self.leaving = []
         return lines
 
     def forget(self, life: Source) -> None:
         """Let go of one life, as source and as member."""
-        self.gone(life)
+        self._remove(life, None)
         for member in [member for member in self.sources if member[1:] == life]:
             del self.sources[member]
 
     @property
     def open_count(self) -> int:
         return sum(len(sending.open) for sending in self.sources.values())
+
+    def _remove(self, hearer: Source, group: str | None) -> None:
+        for member, sending in self.sources.items():
+            if group is None or member[0] == group:
+                sending.heard.pop(hearer, None)
 
     def _sending(self, member: Member) -> Sending:
         sending = self.sources.get(member)
