@@ -10,6 +10,7 @@ import typer
 
 from unisono.cli.audit import audit
 from unisono.cli.chat import chat
+from unisono.cli.collect import collect
 from unisono.cli.control import control
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
@@ -59,6 +60,7 @@ app.command()(gateway)
 app.command()(probe)
 app.command()(top)
 app.command()(doctor)
+app.command()(collect)
 app.command()(audit)
 app.command()(watch)
 app.command()(report)

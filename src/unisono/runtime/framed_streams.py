@@ -13,16 +13,22 @@ class BadFrame(Exception):
     """What came is no frame that is taken here; the connection cannot go on."""
 
 
-async def read_frame(reader: asyncio.StreamReader, limit_bytes: int) -> bytes | None:
-    """The next payload, or None where the peer has closed. BadFrame where it is too long or damaged."""
+async def read_frame(reader: asyncio.StreamReader, limit_bytes: int, body_seconds: float | None = None) -> bytes | None:
+    """The next payload, or None where the peer has closed. BadFrame where it is too long, damaged or too slow.
+
+    Waits as long as it takes for the beginning of a frame, and so long for the rest of it.
+    """
     try:
         prefix = await reader.readexactly(LENGTH_BYTES)
         length = int.from_bytes(prefix, "little")
         if length > limit_bytes:
             raise BadFrame(f"a frame of {length} bytes is longer than {limit_bytes}, or this is another protocol")
-        payload = next(read_frames(prefix + await reader.readexactly(length + CHECKSUM_BYTES)), None)
+        async with asyncio.timeout(body_seconds):
+            payload = next(read_frames(prefix + await reader.readexactly(length + CHECKSUM_BYTES)), None)
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
+    except TimeoutError:
+        raise BadFrame(f"a frame did not come in {body_seconds} seconds") from None
     if payload is None:
         raise BadFrame("a frame has a wrong checksum")
     return payload

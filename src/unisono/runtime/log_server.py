@@ -72,13 +72,17 @@ class LogServer:
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; `address` says where."""
-        loop = asyncio.get_running_loop()
         try:
             self._server = await asyncio.start_server(self._accept, host, port)
         except OSError as error:
             raise NetworkError(f"cannot listen on {join_endpoint(host, port)}: {error.strerror or error}") from error
         name = self._server.sockets[0].getsockname()
         self.address = join_endpoint(name[0], name[1])
+        self.begin()
+
+    def begin(self) -> None:
+        """Watch the log, for readers that wait; `start` does this. Whoever listens itself then calls `answer_all`."""
+        loop = asyncio.get_running_loop()
 
         def tell() -> None:
             loop.call_soon_threadsafe(self._wake)
@@ -112,7 +116,7 @@ class LogServer:
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._tasks) > self._connection_limit:
+        if self.readers > self._connection_limit:
             await self._refuse(reader, writer, f"there are {self._connection_limit} readers already; try later")
             return
         try:
@@ -123,9 +127,17 @@ class LogServer:
             if (other := self._others.get(greeting)) is not None:
                 await other(reader, writer)
                 return
-            if greeting != GREETING:
-                await self._refuse(reader, writer, "this is a retained log, which speaks another protocol or version")
-                return
+        except BadFrame as error:
+            await self._refuse(reader, writer, str(error))
+            return
+        if greeting != GREETING:
+            await self._refuse(reader, writer, "this is a retained log, which speaks another protocol or version")
+            return
+        await self.answer_all(reader, writer)
+
+    async def answer_all(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the questions of a reader that has greeted, until it goes."""
+        try:
             while (data := await read_frame(reader, QUESTION_LIMIT_BYTES)) is not None:
                 try:
                     question = decode_question(data)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -88,7 +88,7 @@ def write_table(path: str | os.PathLike[str], family: str, rows: Sequence[AnyRow
     """Write one file of a family: a whole table, or a part of one."""
     pyarrow = _pyarrow()
     try:
-        with _open_writer(Path(path), family) as writer:
+        with open_table_writer(Path(path), family) as writer:
             if rows:
                 writer.write_table(_table(family, rows), row_group_size=ROW_GROUP_ROWS)
     except (OSError, pyarrow.ArrowException) as error:
@@ -135,16 +135,20 @@ class _TableWriter:
 
     def _open(self) -> Any:
         if self._part_rows is None:
-            return _open_writer(table_path(self._directory, self._family), self._family)
+            return open_table_writer(table_path(self._directory, self._family), self._family)
         self._parts += 1
         self._rows_in_part = 0
-        return _open_writer(part_path(self._directory, self._family, self._parts - 1), self._family)
+        return open_table_writer(part_path(self._directory, self._family, self._parts - 1), self._family)
 
 
-def _open_writer(path: Path, family: str) -> Any:
+def open_table_writer(path: Path, family: str, notes: Mapping[bytes, bytes] | None = None) -> Any:
+    """A writer of pyarrow for one file of a family; `notes` stand in its end, beside the version of the schema."""
     from pyarrow import parquet
 
-    return parquet.ParquetWriter(path, arrow_schema(family), compression="zstd", **_encodings(FAMILIES[family]))
+    schema = arrow_schema(family)
+    if notes is not None:
+        schema = schema.with_metadata({**schema.metadata, **notes})
+    return parquet.ParquetWriter(path, schema, compression="zstd", **_encodings(FAMILIES[family]))
 
 
 def read_tables(directory: str | os.PathLike[str]) -> list[AnyRow]:
