@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
+from examples import word_counts
 from tests.gateways import Running, logged, running, until
 from unisono.identity import ProcessId
 from unisono.pipeline.source.datasource import register
@@ -20,6 +23,7 @@ from unisono.rows import RowFilter, decode
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+ROOT = Path(__file__).parents[2]
 ANNA = ProcessId("anna", 1)
 
 
@@ -86,3 +90,14 @@ def test_a_query_from_group_to_group_sends_each_row_once_although_it_is_tried_ag
             (3, 0, 2, "gateway"),
             (4, 1, 0, "gateway"),
         ]
+
+
+def test_the_example_counts_the_words_of_a_live_group(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("UNISONO_INTERFACE", "lo")
+    counted = word_counts.main(spark)
+    spoken = Counter(word for lines in word_counts.LINES.values() for line in lines for word in line.split())
+    assert counted == spoken
+    shown = re.findall(r"```text\n(.*?)```", (ROOT / "docs" / "spark.md").read_text("utf-8"), re.DOTALL)
+    assert capsys.readouterr().out == shown[0]
