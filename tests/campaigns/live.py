@@ -9,27 +9,86 @@ Spark has started; this depends on the load of the machine, which is printed too
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from functools import partial
 from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 
-from tests.pipeline.running_trace import RunningTrace, Served, deliveries_in, deliveries_of, reports_of, wait_until
+from tests.pipeline.running_trace import RunningTrace, deliveries_in, deliveries_of, reports_of, wait_until
 from unisono.pipeline.live.outputs import Flagged
 from unisono.pipeline.live.tables import read_lines
 from unisono.runtime.tracing import host_mark
+from unisono.spelling import split_endpoint
+from unisono.trace import reports
+from unisono.trace.log_client import LogClient
+from unisono.trace.report_messages import GREETING, Stored, decode_answer
 from unisono.units import SECOND
+from unisono.wire.frames import CHECKSUM_BYTES, LENGTH_BYTES, frame, read_frames
 
 GOAL_SECONDS = 2.0
 PROPERTIES = ("D1", "D2", "M2", "M4", "O2", "O6", "never sent")
 REPORT_SECONDS = 0.1
 DAMAGE_SECONDS = 0.7
+
+
+class Collector:
+    """`unisono collect`, and for every process that reports a connection to it."""
+
+    def __init__(self, data: Path) -> None:
+        command = [sys.executable, "-m", "unisono", "collect", "--data", str(data), "--listen", "127.0.0.1:0", "--json"]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.address: str = json.loads(self._process.stdout.readline())["address"]
+        self._client = LogClient(self.address)
+        self._connections: dict[str, socket.socket] = {}
+
+    @property
+    def end(self) -> int:
+        return self._client.bounds()[1]
+
+    def read(self, offset: int) -> list[bytes]:
+        return self._client.read(offset)
+
+    def take(self, made: list[bytes]) -> None:
+        """Send reports, and wait until each is acknowledged."""
+        for payload in made:
+            report = reports.decode(payload)
+            connection = self._connections.get(report.process)
+            if connection is None:
+                connection = socket.create_connection(split_endpoint(self.address), timeout=60.0)
+                connection.sendall(frame(GREETING))
+                self._connections[report.process] = connection
+            connection.sendall(frame(payload))
+            answer = decode_answer(next(read_frames(_one_frame(connection))))
+            assert answer == Stored([report.number]), f"{report.id}: {answer}"
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._client.close()
+        self._process.terminate()
+        self._process.communicate()
+
+
+def _one_frame(connection: socket.socket) -> bytes:
+    data = b""
+    size = LENGTH_BYTES
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        assert part, "the collector closed the connection"
+        data += part
+        if len(data) == LENGTH_BYTES:
+            size = LENGTH_BYTES + int.from_bytes(data, "little") + CHECKSUM_BYTES
+    return data
 
 
 class Watching:
@@ -51,8 +110,8 @@ class Watching:
 class Feeding:
     """Reports every so often for a while, and damages in turn."""
 
-    def __init__(self, served: Served, trace: RunningTrace, rate: int) -> None:
-        self._served, self._trace, self._rate = served, trace, rate
+    def __init__(self, collector: Collector, trace: RunningTrace, rate: int) -> None:
+        self._collector, self._trace, self._rate = collector, trace, rate
         self._turn = cycle(PROPERTIES)
         self._damaged = monotonic()
 
@@ -64,7 +123,7 @@ class Feeding:
             self._trace.damage(next(self._turn))
             self._trace.send(1)
             self._damaged = began
-        self._served.take(self._trace.reports())
+        self._collector.take(self._trace.reports())
         sleep(max(0.0, REPORT_SECONDS - (monotonic() - began)))
         return True
 
@@ -83,42 +142,46 @@ def main() -> int:
     parser.add_argument("--engine", choices=("spark", "monitor"), default="spark")
     options = parser.parse_args()
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores before the start", flush=True)
-    with TemporaryDirectory(prefix="unisono-live-") as directory, Served(Path(directory) / "log") as served:
+    with (
+        TemporaryDirectory(prefix="unisono-live-") as directory,
+        closing(Collector(Path(directory) / "collected")) as collector,
+    ):
         trace = RunningTrace("watched", options.members, host=host_mark())
-        complaints = run(served, trace, Path(directory) / "data", options)
+        complaints = run(collector, trace, Path(directory) / "data", options)
     print("\n".join(complaints) if complaints else "as demanded")
     return 1 if complaints else 0
 
 
-def run(served: Served, trace: RunningTrace, data: Path, options: argparse.Namespace) -> list[str]:
+def run(collector: Collector, trace: RunningTrace, data: Path, options: argparse.Namespace) -> list[str]:
     """What was not as demanded."""
     tables = data / "tables"
-    feeding = Feeding(served, trace, options.rate)
-    watching = Watching(served.address, data, options.engine)
-    wait_until(lambda: feeding.once(damage=False) and _is_near(served, tables), "the stream to start")
+    feeding = Feeding(collector, trace, options.rate)
+    watching = Watching(collector.address, data, options.engine)
+    wait_until(lambda: feeding.once(damage=False) and _is_near(collector, tables), "the stream to start")
     feeding.until(options.seconds)
-    wait_until(lambda: feeding.once(damage=False) and _is_near(served, tables), "the stream to catch up")
+    wait_until(lambda: feeding.once(damage=False) and _is_near(collector, tables), "the stream to catch up")
     complaints = _judge_delays(tables, options.rate * options.members)
     for _ in range(options.kills):
         feeding.until(2.0)
         watching.kill()
         before = reports_of(tables)
         feeding.until(1.0)
-        watching = Watching(served.address, data, options.engine)
+        watching = Watching(collector.address, data, options.engine)
         wait_until(partial(_goes_on, feeding, tables, before), "the stream to go on")
     trace.end()
-    served.take(trace.reports())
-    wait_until(lambda: reports_of(tables) >= served.log.end, "all reports")
+    collector.take(trace.reports())
+    wait_until(lambda: reports_of(tables) >= collector.end, "all reports")
     code = watching.stop()
-    return [*complaints, *_judge_tables(served, trace, tables, options.kills, code)]
+    return [*complaints, *_judge_tables(collector, trace, tables, options.kills, code)]
 
 
 def _goes_on(feeding: Feeding, tables: Path, before: int) -> bool:
     return feeding.once() and reports_of(tables) > before
 
 
-def _is_near(served: Served, tables: Path) -> bool:
-    return served.log.end - reports_of(tables) < 50
+def _is_near(collector: Collector, tables: Path) -> bool:
+    counted = reports_of(tables)
+    return counted > 0 and collector.end - counted < 50
 
 
 def _flagged(tables: Path) -> list[Flagged]:
@@ -140,17 +203,17 @@ def _judge_delays(tables: Path, deliveries: int) -> list[str]:
     return [f"{late} of {len(delays)} were flagged later than {GOAL_SECONDS} s after their event"] if late else []
 
 
-def _judge_tables(served: Served, trace: RunningTrace, tables: Path, kills: int, code: int) -> list[str]:
+def _judge_tables(collector: Collector, trace: RunningTrace, tables: Path, kills: int, code: int) -> list[str]:
     flagged = _flagged(tables)
     print(
-        f"{kills} kills, {served.log.end} reports acknowledged, {reports_of(tables)} in the tables;"
+        f"{kills} kills, {collector.end} reports acknowledged, {reports_of(tables)} in the tables;"
         f" {len(trace.damaged)} damages, {len(flagged)} lines of violations",
         flush=True,
     )
     complaints = []
-    if reports_of(tables) != served.log.end:
-        complaints.append(f"{reports_of(tables)} reports in the tables, {served.log.end} in the log")
-    if deliveries_of(tables) != deliveries_in(served):
+    if reports_of(tables) != collector.end:
+        complaints.append(f"{reports_of(tables)} reports in the tables, {collector.end} in the log")
+    if deliveries_of(tables) != deliveries_in(collector.read):
         complaints.append("the deliveries in the tables are not those in the log")
     places = Counter((line.property, line.process, line.position, line.message) for line in flagged)
     twice = [place for place, count in places.items() if count > 1]

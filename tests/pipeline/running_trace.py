@@ -105,7 +105,7 @@ class RunningTrace:
         """Break a property once, by what the last member writes, with messages around it."""
         last = self.names[-1]
         if property_id == "M2":
-            self._write(last, replace(self._installed(), start_time=0, view="v0"))
+            self._write(last, replace(self._installed(), start_time=0, view=f"before v{self._view}"))
             self.change_view()
         elif property_id == "M4":
             self._view += 1
@@ -227,11 +227,11 @@ def reports_of(tables: Path) -> int:
     return sum(line.reports for line in read_lines(tables, "reports") if isinstance(line, Reported))
 
 
-def deliveries_in(log: Served) -> Counter[tuple[str, int]]:
-    """By member and size, from the log itself."""
+def deliveries_in(read: Callable[[int], list[bytes]]) -> Counter[tuple[str, int]]:
+    """By member and size, from a log that is read from an offset on."""
     found: Counter[tuple[str, int]] = Counter()
     offset = 0
-    while payloads := log.log.read(offset):
+    while payloads := read(offset):
         offset += len(payloads)
         rows = [row for payload in payloads for row in report_rows(decode(payload))]
         found.update((row.process, row.size) for row in rows if isinstance(row, DeliverRow))

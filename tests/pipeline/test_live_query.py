@@ -95,7 +95,7 @@ def test_a_stream_that_dies_between_its_tables_and_its_commit_counts_every_repor
     by_batch = Counter(
         {(row.process, row.size): row["count"] for row in stored.groupBy("process", "size").count().collect()}
     )
-    assert deliveries_of(data / "tables") == by_batch == deliveries_in(served)
+    assert deliveries_of(data / "tables") == by_batch == deliveries_in(served.log.read)
     flagged = [line for line in read_lines(data / "tables", "violations") if isinstance(line, Flagged)]
     assert [(line.property, line.verdict, line.process) for line in flagged] == [("O2", "violated", trace.names[-1])]
     assert flagged[0].delay is not None
@@ -164,7 +164,7 @@ def test_the_monitors_go_on_where_they_were_killed(served: Served, tmp_path: Pat
     wait_until(lambda: query.offset == served.log.end, "the end of the log")
     query.stop()
     assert reports_of(data / "tables") == served.log.end
-    assert deliveries_of(data / "tables") == deliveries_in(served)
+    assert deliveries_of(data / "tables") == deliveries_in(served.log.read)
 
 
 def test_watch_says_what_it_sees_until_it_is_ended(served: Served) -> None:
