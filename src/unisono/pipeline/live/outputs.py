@@ -122,16 +122,18 @@ class Repaired(Line):
     repairs: int
 
 
-class Carried(Line):
-    """What the gauges of a window say about the network: all datagrams, their bytes, and those of control processes."""
+class Gauged(Line):
+    """What the gauges of one name and member add up to in a window: traffic, control traffic, or time of waiting."""
 
-    table: ClassVar[str] = "traffic"
+    table: ClassVar[str] = "gauges"
 
     clock: str | None
     window: int
-    datagrams: int
-    datagram_bytes: int
-    control_bytes: int
+    group: str
+    process: str
+    incarnation: int
+    name: str
+    value: int
 
 
 class Installed(Line):
@@ -151,7 +153,7 @@ class Installed(Line):
 
 
 TABLES: dict[str, type[Line]] = {
-    kind.table: kind for kind in (Reported, Flagged, Counted, Sent, Delivered, Latencies, Repaired, Carried, Installed)
+    kind.table: kind for kind in (Reported, Flagged, Counted, Sent, Delivered, Latencies, Repaired, Gauged, Installed)
 }
 """Every live table by its name."""
 
@@ -183,5 +185,5 @@ class Standing(Struct, array_like=True):
     state_bytes: int = 0
 
 
-AnyLine = Reported | Flagged | Counted | Sent | Delivered | Latencies | Repaired | Carried | Installed
+AnyLine = Reported | Flagged | Counted | Sent | Delivered | Latencies | Repaired | Gauged | Installed
 """What can be read back."""

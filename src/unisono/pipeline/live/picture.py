@@ -15,10 +15,11 @@ from typing import Any
 from msgspec import Struct, field
 
 from unisono.pipeline.live.outputs import (
-    Carried,
+    TABLES,
     Counted,
     Delivered,
     Flagged,
+    Gauged,
     Installed,
     Latencies,
     Line,
@@ -28,7 +29,7 @@ from unisono.pipeline.live.outputs import (
     Standing,
 )
 from unisono.pipeline.live.run import LIVE
-from unisono.pipeline.live.tables import read_lines
+from unisono.pipeline.live.tables import read_batches
 from unisono.properties.entries import PROPERTIES
 
 RATE_WINDOWS = 5
@@ -36,8 +37,6 @@ RATE_WINDOWS = 5
 LATENCIES_LIMIT = 5_000
 """Percentiles are over so many of the latest messages."""
 TOLD_LIMIT = 100
-
-_RESTORED = ("verdicts", "violations", "reports")
 
 
 class GroupPicture(Struct):
@@ -75,9 +74,7 @@ class RunPicture(Struct):
     latest: dict[str, Flagged] = field(default_factory=dict)
     reports: int = 0
     rows: int = 0
-    datagrams: int = 0
-    datagram_bytes: int = 0
-    control_bytes: int = 0
+    gauges: Counter[str] = field(default_factory=Counter)
     standing: Standing | None = None
 
 
@@ -91,18 +88,25 @@ class Picture:
         self.told: deque[Flagged] = deque(maxlen=TOLD_LIMIT)
         """The latest violations and unknowns, in the order in which they were flagged."""
         self.batch = -1
+        self._last_batch = -1
+        self._last: list[Line] = []
         self.changed = threading.Event()
 
     def restore(self, tables: str | os.PathLike[str]) -> None:
-        """Take up what was written before."""
+        """Take up what was written before. The last batch waits until it is known whether it is done again."""
+        written = [line for table in TABLES for line in read_batches(tables, table)]
+        self._last_batch = max((batch for batch, _ in written), default=-1)
+        self._last = [line for batch, line in written if batch == self._last_batch]
         with self._lock:
-            for table in _RESTORED:
-                self._add(read_lines(tables, table))
+            self._add(line for batch, line in written if batch < self._last_batch)
 
     def take(self, batch: int, lines: list[Line], standings: list[Standing]) -> None:
         """The results of a batch."""
         with self._lock:
             self.batch = batch
+            if batch > self._last_batch:
+                self._add(self._last)
+            self._last = []
             self._add(lines)
             for standing in standings:
                 self._runs[standing.run].standing = standing
@@ -111,7 +115,7 @@ class Picture:
     @property
     def violated(self) -> bool:
         with self._lock:
-            return any(run.violations.total() for run in self._runs.values())
+            return self._violated()
 
     def as_json(self, behind: int | None) -> dict[str, Any]:
         """Everything, as one object; `behind` is how many reports the stream has not read yet."""
@@ -121,8 +125,12 @@ class Picture:
                 "batch": self.batch,
                 "behind_reports": behind,
                 "runs": [_run_json(name, run, self._host, here) for name, run in sorted(self._runs.items())],
-                "violated": any(run.violations.total() for run in self._runs.values()),
+                "violated": self._violated(),
             }
+
+    def _violated(self) -> bool:
+        found = any(run.violations.total() for run in self._runs.values())
+        return found or any(isinstance(line, Counted) for line in self._last)
 
     def _add(self, lines: Iterable[Line]) -> None:
         for line in lines:
@@ -154,10 +162,8 @@ class Picture:
         elif isinstance(line, Reported):
             run.reports += line.reports
             run.rows += line.rows
-        elif isinstance(line, Carried):
-            run.datagrams += line.datagrams
-            run.datagram_bytes += line.datagram_bytes
-            run.control_bytes += line.control_bytes
+        elif isinstance(line, Gauged):
+            run.gauges[line.name] += line.value
 
 
 def _deliver(group: GroupPicture, line: Delivered) -> None:
@@ -177,9 +183,7 @@ def _run_json(name: str, run: RunPicture, host: str | None, here: int) -> dict[s
         "rows": run.rows,
         "processes": _processes(standing),
         "groups": [_group_json(name, group, standing) for name, group in sorted(run.groups.items())],
-        "datagrams": run.datagrams,
-        "datagram_bytes": run.datagram_bytes,
-        "control_bytes": run.control_bytes,
+        "gauges": dict(sorted(run.gauges.items())),
         "properties": {property_id: _property_json(property_id, run) for property_id in LIVE},
         "unknown": standing.unknown if standing else 0,
         "waiting": standing.waiting if standing else 0,

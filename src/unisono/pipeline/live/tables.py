@@ -108,7 +108,7 @@ def read_lines(directory: str | os.PathLike[str], table: str) -> list[Line]:
 
 
 def read_batches(directory: str | os.PathLike[str], table: str) -> list[tuple[int, Line]]:
-    """All lines of a live table, each with the last batch of its file."""
+    """All lines of a live table, each with the last batch of its file; the newest batches have files of their own."""
     from pyarrow import parquet
 
     build: Callable[..., Line] = TABLES[table]

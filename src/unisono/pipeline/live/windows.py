@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from unisono.pipeline.live.outputs import WINDOW_NANOSECONDS, Carried, Delivered, Line, Repaired, Sent
+from unisono.pipeline.live.outputs import WINDOW_NANOSECONDS, Delivered, Gauged, Line, Repaired, Sent
 from unisono.properties.monitors.settled import Clock, time_of
 from unisono.trace.schema import DeliverRow, GaugeRow, RepairRow, SendRow
 
-GAUGES = ("datagrams sent", "datagram bytes sent", "control bytes sent")
-"""What was put on the network since the last gauge of that name."""
+SUMMED = frozenset(
+    {
+        "datagrams sent",
+        "datagram bytes sent",
+        "control bytes sent",
+        "control bytes received",
+        "blocked by window nanoseconds",
+        "blocked by view nanoseconds",
+    }
+)
+"""Gauges of which each row has what there was since the last one of that name."""
 
 _MemberKey = tuple[Clock, int, str, str, int, int]
 """Clock, window, group, process, incarnation, size."""
@@ -22,7 +31,7 @@ class Windows:
         self._sent: dict[_MemberKey, int] = {}
         self._delivered: dict[_MemberKey, list[int]] = {}
         self._repaired: dict[tuple[Clock, int, str], list[int]] = {}
-        self._carried: dict[tuple[Clock, int], list[int]] = {}
+        self._gauged: dict[tuple[Clock, int, str, str, int, str], int] = {}
 
     def on_send(self, row: SendRow) -> None:
         moment, clock = time_of(row)
@@ -49,10 +58,10 @@ class Windows:
         counted[row.kind == "RTX"] += 1
 
     def on_gauge(self, row: GaugeRow) -> None:
-        if row.name in GAUGES:
+        if row.name in SUMMED:
             moment, clock = time_of(row)
-            counted = self._carried.setdefault((clock, moment // WINDOW_NANOSECONDS), [0, 0, 0])
-            counted[GAUGES.index(row.name)] += row.value
+            key = (clock, moment // WINDOW_NANOSECONDS, row.group, row.process, row.incarnation, row.name)
+            self._gauged[key] = self._gauged.get(key, 0) + row.value
 
     def lines(self, run: str) -> Iterator[Line]:
         """What was added up."""
@@ -62,5 +71,5 @@ class Windows:
             yield Delivered(run, *member, messages, first, last)
         for place, (requests, repairs) in self._repaired.items():
             yield Repaired(run, *place, requests, repairs)
-        for time, carried in self._carried.items():
-            yield Carried(run, *time, *carried)
+        for gauge, value in self._gauged.items():
+            yield Gauged(run, *gauge, value)
