@@ -35,6 +35,7 @@ from unisono.units import SECOND
 from unisono.wire.frames import CHECKSUM_BYTES, LENGTH_BYTES, frame, read_frames
 
 GOAL_SECONDS = 2.0
+DEADLINE_SECONDS = 600.0
 PROPERTIES = ("D1", "D2", "M2", "M4", "O2", "O6", "never sent")
 REPORT_SECONDS = 0.1
 DAMAGE_SECONDS = 0.7
@@ -156,22 +157,27 @@ def run(collector: Collector, trace: RunningTrace, data: Path, options: argparse
     """What was not as demanded."""
     tables = data / "tables"
     feeding = Feeding(collector, trace, options.rate)
+    near = partial(_is_near, feeding, collector, tables)
     watching = Watching(collector.address, data, options.engine)
-    wait_until(lambda: feeding.once(damage=False) and _is_near(collector, tables), "the stream to start")
-    feeding.until(options.seconds)
-    wait_until(lambda: feeding.once(damage=False) and _is_near(collector, tables), "the stream to catch up")
-    complaints = _judge_delays(tables, options.rate * options.members)
-    for _ in range(options.kills):
-        feeding.until(2.0)
+    try:
+        wait_until(near, "the stream to start", DEADLINE_SECONDS)
+        feeding.until(options.seconds)
+        wait_until(near, "the stream to catch up", DEADLINE_SECONDS)
+        complaints = _judge_delays(tables, options.rate * options.members)
+        for _ in range(options.kills):
+            feeding.until(2.0)
+            watching.kill()
+            before = reports_of(tables)
+            feeding.until(1.0)
+            watching = Watching(collector.address, data, options.engine)
+            wait_until(partial(_goes_on, feeding, tables, before), "the stream to go on", DEADLINE_SECONDS)
+        trace.end()
+        collector.take(trace.reports())
+        wait_until(lambda: reports_of(tables) >= collector.end, "all reports", DEADLINE_SECONDS)
+        code = watching.stop()
+    except BaseException:
         watching.kill()
-        before = reports_of(tables)
-        feeding.until(1.0)
-        watching = Watching(collector.address, data, options.engine)
-        wait_until(partial(_goes_on, feeding, tables, before), "the stream to go on")
-    trace.end()
-    collector.take(trace.reports())
-    wait_until(lambda: reports_of(tables) >= collector.end, "all reports")
-    code = watching.stop()
+        raise
     return [*complaints, *_judge_tables(collector, trace, tables, options.kills, code)]
 
 
@@ -179,7 +185,8 @@ def _goes_on(feeding: Feeding, tables: Path, before: int) -> bool:
     return feeding.once() and reports_of(tables) > before
 
 
-def _is_near(collector: Collector, tables: Path) -> bool:
+def _is_near(feeding: Feeding, collector: Collector, tables: Path) -> bool:
+    feeding.once(damage=False)
     counted = reports_of(tables)
     return counted > 0 and collector.end - counted < 50
 

@@ -216,8 +216,8 @@ class RunningTrace:
         )
 
 
-def wait_until(done: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + DEADLINE_SECONDS
+def wait_until(done: Callable[[], bool], what: str, deadline_seconds: float = DEADLINE_SECONDS) -> None:
+    end = time.monotonic() + deadline_seconds
     while not done():
         assert time.monotonic() < end, f"never: {what}"
         time.sleep(0.05)

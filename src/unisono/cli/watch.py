@@ -139,7 +139,8 @@ def _query(
         from unisono.pipeline.session import is_on_this_machine, running
 
         typer.echo("starting Spark", err=True)
-        session = stack.enter_context(running("local" if is_on_this_machine(master) else "cluster", master))
+        # Every batch is small, whatever the stream: the profile for little data is quicker from the first one on.
+        session = stack.enter_context(running("test" if is_on_this_machine(master) else "cluster", master))
         from unisono.pipeline.live.query import LiveQuery
 
         query = LiveQuery(session, collector, folder, picture.take, host_mark())

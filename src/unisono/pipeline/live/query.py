@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,6 +41,8 @@ _CONFIGURATION = {
 
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling collect: java.lang.InterruptedException"
 """Spark looks for these words to know that a batch was cut short by its own stop; in Java's long text it gets lost."""
+
+_OUR_ERROR = re.compile(r"unisono\.errors\.\w+: (.+)")
 
 Told = Callable[[int, list[Line], list[Standing]], None]
 """Called after a batch was written, with its number, its lines and how the runs stand."""
@@ -91,8 +94,7 @@ class LiveQuery:
         """Raise what ended the query, if anything did."""
         error = self._query.exception()
         if error is not None:
-            lines = [line for line in str(error).splitlines() if line.strip()]
-            raise UnisonoError(f"the live query ended: {lines[-1].strip() if lines else error}") from error
+            raise UnisonoError(f"the live query ended: {_in_a_sentence(str(error))}") from error
 
     def stop(self) -> None:
         """End the query; what it had not finished is done again when it goes on."""
@@ -111,6 +113,12 @@ class LiveQuery:
             if self._stopping:
                 raise RuntimeError(_INTERRUPTED) from None
             raise
+
+
+def _in_a_sentence(text: str) -> str:
+    """What one of our errors says in Spark's long text, the innermost one; else the beginning of it."""
+    own = _OUR_ERROR.findall(text)
+    return own[-1] if own else text.strip().partition("\n")[0]
 
 
 def _with_size(result: Results, size: int) -> list[Standing]:

@@ -107,9 +107,17 @@ class LiveReader(LogStreamReader):
         self._seen, self._caught_up = here, caught_up
         return {"offset": end, "now": start["now"] + min(passed, STEP_NANOSECONDS)}
 
+    def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802 - Spark's name
+        """Only told in the progress of the query, so it may be unknown for a while."""
+        try:
+            return super().reportLatestOffset()
+        except LogError:
+            self.stop()
+            return None
+
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        first = self.retained_from(start["offset"], self._bounds()[0])
-        return [Batch(min(first, end["offset"]), end["offset"], end["now"])]
+        """One; whether all of it is still there shows when it is read, which waits for a collector that restarts."""
+        return [Batch(start["offset"], end["offset"], end["now"])]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
         assert isinstance(partition, Batch), "a partition of this reader"
