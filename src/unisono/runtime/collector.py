@@ -209,11 +209,11 @@ class Collector:
             report = decode(data)
             known = self._runs.expect(report)
         except BadReport as error:
-            self.counters[f"refused: {error.reason}"] += 1
             _LOG.info("a report was refused: %s", error)
             number = number_of(data)
             if number is None:
                 return Refused(None, str(error))
+            self.counters[f"refused: {error.reason}"] += 1
             connection.answer(Refused(number, str(error)))
             return None
         life = (report.run, report.process, report.incarnation)

@@ -30,6 +30,8 @@ from unisono.trace.schema import FAMILIES
 
 OPEN = ".open"
 REPLACED = ".replaced"
+EMPTY = "empty.parquet"
+"""The part of a family of which a run has no rows."""
 _NEW = ".new"
 _PART = re.compile(r"^(\d{20})-(\d{20})\.parquet$")
 _ASIDE = re.compile(r"^\.(\d{20})-(\d{20})\.parquet\.new$")
@@ -138,9 +140,8 @@ class Lake:
         folder, target = self._open / folder_name(run), self.path(run)
         try:
             for family in FAMILIES:
-                if not table_path(folder, family).exists():
-                    empty = write_part(folder, family, f".{Range(0, 0)}.parquet{_NEW}", [], b"[]")
-                    self._name_parts([empty])
+                if not any(table_path(folder, family).glob("[!.]*.parquet")):
+                    self._name_parts([write_part(folder, family, f".{EMPTY}{_NEW}", [], b"[]")])
             (folder / SUMMARY).write_text(canonical_json(summary), encoding="utf-8")
             write_marker(folder)
             _sync_all(folder)
@@ -200,7 +201,7 @@ class Lake:
             if path.name not in begun:
                 path.unlink()
         for folder in (*self._open.iterdir(), *(path for path in self._directory.iterdir() if path.name[0] != ".")):
-            position = max((span.last + 1 for span in _spans(folder) if span.last), default=0)
+            position = max((span.last + 1 for span in _spans(folder)), default=0)
             name = run_name(folder)
             self._positions[name] = max(self._positions.get(name, 0), position)
 

@@ -10,6 +10,7 @@ import os
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, Union, cast, get_args, get_origin, get_type_hints
@@ -59,6 +60,7 @@ def table_files(directory: str | os.PathLike[str], family: str) -> list[Path]:
     return parts
 
 
+@cache
 def arrow_schema(family: str) -> Any:
     """The columns of one table, in the order of the Struct."""
     pyarrow = _pyarrow()

@@ -7,7 +7,8 @@ came from elsewhere may be anything: `decode` refuses it by name or gives a repo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import islice
+from operator import lt
 from typing import Any, NamedTuple
 
 import msgspec
@@ -148,7 +149,7 @@ def decode(data: bytes) -> Report:
         if len(table.columns) != len(names):
             raise BadReport("columns do not match", f"{family} has {len(table.columns)}, {len(names)} are expected")
         columns = [check(family, name, column, table.count) for name, column in zip(names, table.columns, strict=True)]
-        expanded += sum(map(expanded_bytes, columns))
+        expanded += sum(expanded_bytes(family, name, one) for name, one in zip(names, columns, strict=True))
         if expanded > EXPANDED_LIMIT_BYTES:
             raise BadReport("too large", f"as rows it takes more than {EXPANDED_LIMIT_BYTES} bytes")
         tables[family] = Table(table.count, columns)
@@ -207,13 +208,14 @@ def _refuse_names(raw: RawReport) -> None:
 
 def _refuse_positions(report: Report) -> None:
     """Positions are the order of rows: each once, growing in each family."""
-    seen: set[int] = set()
+    found: list[int] = []
     for family in report.tables:
         positions = unpack(column(report, family, "position"))
-        if positions[0] < 0 or any(later <= earlier for earlier, later in pairwise(positions)):
+        if positions[0] < 0 or not all(map(lt, positions, islice(positions, 1, None))):
             raise BadReport("positions", f"those of {family} do not grow from 0 on")
-        seen.update(positions)
-    if len(seen) != report.count:
+        found += positions
+    found.sort()
+    if not all(map(lt, found, islice(found, 1, None))):
         raise BadReport("positions", "two rows have the same")
 
 
