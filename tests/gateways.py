@@ -29,8 +29,14 @@ class ListedGroup:
         self.view: View | None = None
         self.process = process
         self.sent: list[bytes] = []
+        self.taken = 0
         self._limit = limit
         self._events: asyncio.Queue[object] = asyncio.Queue()
+
+    @property
+    def waiting(self) -> int:
+        """How many events were not taken yet."""
+        return self._events.qsize()
 
     def say(self, source: ProcessId, number: int, data: bytes) -> None:
         """Somebody sends a message."""
@@ -43,6 +49,7 @@ class ListedGroup:
         events = [await self._events.get()]
         while len(events) < limit and not self._events.empty():
             events.append(self._events.get_nowait())
+        self.taken += len(events)
         return events
 
     async def send_many(self, messages: Iterable[bytes]) -> None:
@@ -64,7 +71,7 @@ class Running:
         life = asyncio.current_task(loop)
         assert life is not None, "a gateway lives in a task"
         self._life = life
-        self.gateway = Gateway(group, group.process, directory, settle_seconds=0)
+        self.gateway = Gateway(group, group.process.name, directory, settle_seconds=0)
 
     @property
     def address(self) -> str:
@@ -93,7 +100,7 @@ def running(directory: Path, group: str = "g", incarnation: int = 1, limit: int 
 
     async def live() -> None:
         found.append(Running(directory, ListedGroup(group, ProcessId("gateway", incarnation), limit), loop))
-        await found[0].gateway.run(begun.set)
+        await found[0].gateway.run(found[0].group.process, begun.set)
 
     def work() -> None:
         asyncio.set_event_loop(loop)

@@ -24,10 +24,12 @@ from unisono.pipeline.live.outputs import (
 )
 from unisono.pipeline.live.run import LIVE, LiveRun, RunState
 from unisono.properties.monitors.monitor import Source
+from unisono.properties.monitors.settled import time_of
 from unisono.properties.registry import MonitorSuite
+from unisono.properties.violation import moment
 from unisono.trace.reports import decode
 from unisono.trace.reports import rows as report_rows
-from unisono.trace.schema import AnyRow
+from unisono.trace.schema import AnyRow, DeliverRow, SendRow
 
 Report = tuple[Source, int, list[AnyRow]]
 
@@ -278,3 +280,49 @@ def test_the_state_does_not_grow_with_the_run() -> None:
     run.batch(decoded(trace.reports()))
     run.batch([], FORGET_NANOSECONDS)
     assert run.over
+
+
+def test_latencies_are_those_of_the_whole_trace_where_reports_come_in_time() -> None:
+    """Every life reports what it wrote in a while, before anybody reports the next while."""
+    messages = 0
+    for seed in range(GOOD, 400, 4):
+        rows = sampled(seed).rows
+        run, numbers = Watched(), Counter[Source]()
+        for some in in_time(rows, 500_000_000):
+            by_life: dict[Source, list[AnyRow]] = defaultdict(list)
+            for row in some:
+                by_life[row.process, row.incarnation].append(row)
+            made = []
+            for life, mine in by_life.items():
+                made.append((life, numbers[life], mine))
+                numbers[life] += 1
+            run.batch(made, 100)
+        run.batch([], LATENESS_NANOSECONDS)
+        found = Counter(value for line in run.lines if isinstance(line, Latencies) for value in line.nanoseconds)
+        assert found == naive_latencies(rows), f"seed {seed}"
+        messages += found.total()
+    assert messages > 500
+
+
+def in_time(rows: Sequence[AnyRow], nanoseconds: int) -> Iterator[list[AnyRow]]:
+    ordered = sorted(rows, key=lambda row: (moment(row), row.position))
+    while ordered:
+        end = moment(ordered[0]) + nanoseconds
+        yield [row for row in ordered if moment(row) < end]
+        ordered = [row for row in ordered if moment(row) >= end]
+
+
+def naive_latencies(rows: Sequence[AnyRow]) -> Counter[int]:
+    """From the first SEND to the last DELIVER of each message, where all of them are of one clock."""
+    found: Counter[int] = Counter()
+    for send in {message_of(row): row for row in reversed(rows) if isinstance(row, SendRow)}.values():
+        last = [time_of(row) for row in rows if isinstance(row, DeliverRow) and message_of(row) == message_of(send)]
+        if last and {clock for _, clock in last} == {time_of(send)[1]}:
+            found[max(time for time, _ in last) - moment(send)] += 1
+    return found
+
+
+def message_of(row: SendRow | DeliverRow) -> tuple[str, str, int, int]:
+    if isinstance(row, SendRow):
+        return (row.group, row.process, row.incarnation, row.number)
+    return (row.group, row.source, row.source_incarnation, row.number)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -12,7 +14,7 @@ from unisono.errors import GroupError, SettingError, StorageError
 from unisono.events import LeftBehind, Message
 from unisono.identity import ProcessId
 from unisono.rows import RowFilter, decode, encode, rows_of
-from unisono.runtime.gateway import claim
+from unisono.runtime.gateway import EVENTS_AT_ONCE, claim
 from unisono.runtime.outgoing import Batch, Outgoing
 from unisono.runtime.recording import KNOWN, Recording
 from unisono.trace.group_log import Entry
@@ -246,6 +248,28 @@ class TestGateway:
         rows = list(rows_of([message(ANNA, 1, data) for data in received], had))
         assert [row.data for row in rows] == [row for batch in data for row in batch]
         assert had.repeated == 450, "all of it is less than a window, and was sent again"
+
+    def test_it_takes_from_the_group_what_the_disk_has_taken_and_no_more(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with running(tmp_path / "data") as gateway:
+            writing, go_on = Event(), Event()
+            recording = gateway.gateway._recording
+            write = recording.write
+
+            def slowly(entries: Sequence[Entry]) -> None:
+                writing.set()
+                assert go_on.wait(PATIENCE_SECONDS)
+                write(entries)
+
+            monkeypatch.setattr(recording, "write", slowly)
+            for number in range(1, 4001):
+                gateway.say(ANNA, number, b"hello")
+            assert writing.wait(PATIENCE_SECONDS)
+            until(lambda: gateway.group.waiting + gateway.group.taken == 4000)
+            assert gateway.group.taken <= EVENTS_AT_ONCE
+            go_on.set()
+            until(lambda: len(logged(gateway.address)) == 4001)
 
     def test_what_is_wrong_is_said(self, tmp_path: Path) -> None:
         with running(tmp_path / "data") as gateway:

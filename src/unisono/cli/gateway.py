@@ -87,28 +87,35 @@ async def _serve(
     group: Group, identity: Identity, data: Path, host: str, port: int, retain: int | None, settle: int, as_json: bool
 ) -> None:
     loop = asyncio.get_running_loop()
-    async with group:
-        serving = Gateway(
-            group,
-            group.process.id,
-            data,
-            host=host,
-            port=port,
-            retain_bytes=retain,
-            settle_seconds=settle / _NANOSECONDS,
-        )
+    serving = Gateway(
+        group,
+        identity.name,
+        data,
+        host=host,
+        port=port,
+        retain_bytes=retain,
+        settle_seconds=settle / _NANOSECONDS,
+    )
+    try:
+        await group.open()
+    except BaseException:
+        serving.close()
+        raise
+    try:
         with ExitStack() as stack:
             show = _Display(stack, serving, identity, as_json)
-            life = loop.create_task(serving.run(show.started))
+            life = loop.create_task(serving.run(group.process.id, show.started))
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, life.cancel)
                 stack.callback(loop.remove_signal_handler, number)
             while not life.done():
                 await asyncio.wait({life}, timeout=REPORT_SECONDS)
                 show.refresh()
-        if not life.cancelled():
-            life.result()
-        show.ended()
+    finally:
+        await group.close()
+    if not life.cancelled():
+        life.result()
+    show.ended()
 
 
 class _Display:

@@ -116,12 +116,15 @@ def claim(directory: Path, group: str, realm: str, name: str | None) -> Identity
 
 
 class Gateway:
-    """Keeps and serves what one group says, and sends rows into it. `run` is its life."""
+    """Keeps and serves what one group says, and sends rows into it. `run` is its life.
+
+    Made before the group is joined, so that a directory that cannot be used disturbs nobody.
+    """
 
     def __init__(
         self,
         group: JoinedGroup,
-        process: ProcessId,
+        name: str,
         directory: Path,
         *,
         host: str = "127.0.0.1",
@@ -132,7 +135,7 @@ class Gateway:
         if group.settings.service not in RELIABLE_SERVICES:
             raise SettingError("service", f"a gateway needs {' or '.join(sorted(RELIABLE_SERVICES))}")
         self._group = group
-        self._process = process
+        self._process: ProcessId | None = None
         self._endpoint = (host, port)
         self._settle_seconds = settle_seconds
         self._log_thread = ThreadPoolExecutor(1, thread_name_prefix="unisono-gateway-log")
@@ -145,7 +148,7 @@ class Gateway:
             self._recording.log.close()
             raise
         limit = group.settings.message_limit_bytes - HEADER_LIMIT_BYTES
-        self._sink = SinkService(group.name, process.name, limit, self._staging, self)
+        self._sink = SinkService(group.name, name, limit, self._staging, self)
         self._server = LogServer(self._recording.log, others={GREETING: self._sink.serve})
         self._queue: deque[Delivery] = deque()
         self._queued = asyncio.Event()
@@ -177,11 +180,15 @@ class Gateway:
             self._asked_again,
         )
 
-    async def run(self, started: Callable[[], None] = lambda: None) -> None:
-        """Record, serve and send until the group is left, or something fails; `started` when it can be reached."""
+    async def run(self, process: ProcessId, started: Callable[[], None] = lambda: None) -> None:
+        """Record, serve and send until the group is left, or something fails; `started` when it can be reached.
+
+        The group is joined, as this process.
+        """
         loop = asyncio.get_running_loop()
+        self._process = process
         try:
-            await _in(self._log_thread, self._recording.begin_life, self._process)
+            await _in(self._log_thread, self._recording.begin_life, process)
             for taken in self._outgoing.again:
                 self._enqueue(Delivery(taken, loop.create_future()))
             await self._server.start(*self._endpoint)
@@ -198,7 +205,16 @@ class Gateway:
                 recording.cancel()
                 await asyncio.gather(sending, recording, return_exceptions=True)
         finally:
-            await self._close()
+            await self._server.close()
+            self.close()
+
+    def close(self) -> None:
+        """Close the files; `run` does this at its end."""
+        self._ended = True
+        self._rows_thread.shutdown(wait=True)
+        self._log_thread.shutdown(wait=True)
+        self._outgoing.close()
+        self._recording.close()
 
     async def publish(
         self, query: str, checkpoint: str, batch: int, stages: Sequence[tuple[str, int]]
@@ -257,14 +273,6 @@ class Gateway:
             delivery.sent = end - taken.first
             self._sent_rows += len(messages)
         await _in(self._rows_thread, self._outgoing.write_note)
-
-    async def _close(self) -> None:
-        self._ended = True
-        await self._server.close()
-        self._rows_thread.shutdown(wait=True)
-        self._log_thread.shutdown(wait=True)
-        self._outgoing.close()
-        self._recording.close()
 
 
 def _in(thread: ThreadPoolExecutor, work: Callable[..., Result], *arguments: object) -> Awaitable[Result]:

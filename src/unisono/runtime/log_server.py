@@ -124,11 +124,11 @@ class LogServer:
                 greeting = await read_frame(reader, QUESTION_LIMIT_BYTES)
             if greeting is None:
                 return
-            if (other := self._others.get(greeting)) is not None:
-                await other(reader, writer)
-                return
         except BadFrame as error:
             await self._refuse(reader, writer, str(error))
+            return
+        if (other := self._others.get(greeting)) is not None:
+            await other(reader, writer)
             return
         if greeting != GREETING:
             await self._refuse(reader, writer, "this is a retained log, which speaks another protocol or version")
