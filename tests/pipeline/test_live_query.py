@@ -205,6 +205,9 @@ def test_watch_says_what_is_wrong_with_how_it_was_called(call: Call, served: Ser
     code, _, error = call("watch", served.address, "--for", "soon")
     assert code == 2
     assert "for: " in error
+    code, _, error = call("watch", served.address, "--master", "spark://elsewhere:7077")
+    assert code == 2
+    assert "--data" in error
     code, _, error = call("watch", "nowhere", "--engine", "monitor")
     assert code == 2
     assert "nowhere" in error

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
 import pytest
 
 from unisono.pipeline.live import tables
-from unisono.pipeline.live.outputs import Counted, Flagged, Installed, Latencies, Line
+from unisono.pipeline.live.outputs import TABLES, Counted, Flagged, Installed, Latencies, Line
+from unisono.pipeline.live.run import LIVE
 from unisono.pipeline.live.tables import LiveTables, covering, read_lines
 
 
@@ -18,6 +20,12 @@ def counted(violations: int) -> Line:
 
 def flagged(moment: int, clock: str | None) -> Flagged:
     return Flagged("run", "D1", "violated", "g", "p", 1, 2, None, "was wrong.", moment, clock)
+
+
+def test_the_page_names_every_table_and_every_live_property() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "live.md").read_text(encoding="utf-8")
+    assert all(f"`{table}`" in page for table in TABLES)
+    assert re.findall(r"\b[A-Z]\d+\b", page.partition("The properties ")[2].partition(", by the")[0]) == list(LIVE)
 
 
 def test_a_batch_that_is_written_again_replaces_itself(tmp_path: Path) -> None:

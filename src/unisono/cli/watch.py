@@ -74,6 +74,10 @@ def watch(
     """
     if master is not None and engine is not AuditEngine.SPARK:
         raise typer.BadParameter("only Spark has a master", param_hint="--master")
+    if master is not None and not master.startswith("local") and data is None:
+        raise typer.BadParameter(
+            "on a cluster the checkpoint needs a directory that all see: --data", param_hint="--master"
+        )
     seconds = None if for_time is None else _seconds(for_time)
     if not parquet_is_there():
         raise SettingError("watch", "live tables need pyarrow; install it with: pip install 'unisono[lab]'")
