@@ -87,9 +87,11 @@ def watch(
         folder = data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="unisono-watch-")))
         picture = Picture(host_mark())
         picture.restore(folder / "tables")
-        ended = stack.enter_context(_signals())
+        ended = threading.Event()
+        stack.enter_context(_signals(ended))
         present = _presentation(stack, collector, as_json)
         query = _query(stack, engine, master, collector, folder, picture)
+        stack.enter_context(_signals(ended))  # Spark has taken them to itself meanwhile
         _look(picture, query, collector, present, ended, seconds, until_violation)
     violated = picture.violated
     if ended.is_set() and seconds is not None and not violated:
@@ -176,12 +178,11 @@ def _print(screen: Console, found: dict[str, Any], collector: str) -> None:
 
 
 @contextmanager
-def _signals() -> Iterator[threading.Event]:
-    """Set when somebody asks for the end; the signals are as before afterwards."""
-    ended = threading.Event()
+def _signals(ended: threading.Event) -> Iterator[None]:
+    """Note when somebody asks for the end; the signals are as before afterwards."""
     before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield ended
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
