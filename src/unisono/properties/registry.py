@@ -13,7 +13,7 @@ import msgspec
 
 from unisono.errors import TraceError
 from unisono.properties.entries import PROPERTIES, Property
-from unisono.properties.monitors.monitor import Handler, Monitor
+from unisono.properties.monitors.monitor import KEPT_VIOLATIONS, Handler, Monitor
 from unisono.properties.violation import Violation
 from unisono.trace.schema import AnyRow
 
@@ -34,11 +34,16 @@ _REGISTERED: Forms = MappingProxyType({})
 
 
 class MonitorSuite:
-    """Monitors of one run, side by side: all properties, or those whose ids are given."""
+    """Monitors of one run, side by side: all properties, or those whose ids are given.
 
-    def __init__(self, property_ids: Iterable[str] | None = None, forms: Forms = _REGISTERED) -> None:
+    Each keeps the first violations, `keep` of them at most.
+    """
+
+    def __init__(
+        self, property_ids: Iterable[str] | None = None, keep: int = KEPT_VIOLATIONS, forms: Forms = _REGISTERED
+    ) -> None:
         ids = PROPERTIES if property_ids is None else property_ids
-        self._take({property_id: _form(property_id, forms)() for property_id in ids})
+        self._take({property_id: _form(property_id, forms)(keep=keep) for property_id in ids})
 
     def _take(self, monitors: dict[str, Monitor]) -> None:
         self.monitors = monitors

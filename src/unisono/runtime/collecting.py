@@ -19,6 +19,7 @@ from msgspec import Struct
 from unisono.errors import LogError
 from unisono.runtime.collected_runs import GONE_SECONDS, SETTLE_SECONDS, CollectedRuns
 from unisono.runtime.collector import Collector
+from unisono.trace.catalogue import Entry, append, now
 from unisono.trace.lake import Lake
 from unisono.trace.log import RetainedLog
 from unisono.trace.parquet import arrow_schema
@@ -132,6 +133,8 @@ class Collecting:
         for run, stored, summary in finished:
             path = await loop.run_in_executor(self._filler, self._lake.complete, run, summary)
             self._runs.completed(run, stored)
+            entry = Entry(run=path.name, made=now(), command="unisono collect", rows=summary["rows"])
+            await loop.run_in_executor(self._filler, append, path.parent, [entry])
             self._tell("run complete", {"run": run, "path": os.fspath(path), "rows": summary["rows"]})
 
     async def _fill(self) -> None:

@@ -38,7 +38,18 @@ class Tracer:
     Without `messages`, sends, deliveries and what is sent by proxy leave no rows.
     """
 
-    __slots__ = ("_buffer", "_directory", "_messages", "_name", "_recorder", "_reporter", "_run", "_spool")
+    __slots__ = (
+        "_buffer",
+        "_directory",
+        "_lost_reports",
+        "_lost_rows",
+        "_messages",
+        "_name",
+        "_recorder",
+        "_reporter",
+        "_run",
+        "_spool",
+    )
 
     def __init__(
         self,
@@ -58,6 +69,7 @@ class Tracer:
         self._reporter = None if collector is None else Reporter(collector, self._run, name, host_mark())
         self._buffer = ColumnBuffer() if directory is not None or self._reporter is None else self._reporter.buffer
         self._spool: SpoolWriter | None = None
+        self._lost_reports = self._lost_rows = 0
 
     def start(self, loop: asyncio.AbstractEventLoop, count: Callable[[str], None]) -> None:
         if self._reporter is not None:
@@ -105,8 +117,15 @@ class Tracer:
         self._buffer.add(self._recorder.stamp(row, at, None))
 
     def _hole(self, reports: int, rows: int, first: int, last: int) -> None:
-        """Reports were given up: the trace says so."""
-        values = [Value("reports", reports), Value("rows", rows), Value("first", first), Value("last", last)]
+        """Reports were given up: the trace says how many so far, since what was said before may be among them."""
+        self._lost_reports += reports
+        self._lost_rows += rows
+        values = [
+            Value("reports", float(self._lost_reports)),
+            Value("rows", float(self._lost_rows)),
+            Value("first", float(first)),
+            Value("last", float(last)),
+        ]
         self._add(StatisticRow(kind=HOLE, values=values), monotonic_ns())
 
     def _open_spool(self, directory: Path, incarnation: int) -> SpoolWriter:

@@ -97,6 +97,42 @@ def write_table(path: str | os.PathLike[str], family: str, rows: Sequence[AnyRow
         raise TraceError(f"cannot write {os.fspath(path)}: {error}") from error
 
 
+def merge_tables(directory: str | os.PathLike[str], sources: Sequence[str | os.PathLike[str]]) -> None:
+    """Write the tables of several directories, one after the other, into the tables of an existing directory."""
+    pyarrow = _pyarrow()
+    from pyarrow import parquet
+
+    try:
+        for family in FAMILIES:
+            schema = arrow_schema(family)
+            with open_table_writer(table_path(directory, family), family) as writer:
+                waiting: list[Any] = []
+                for file in [file for source in sources for file in table_files(source, family)]:
+                    waiting.append(parquet.read_table(file, schema=schema))
+                    if sum(table.num_rows for table in waiting) >= ROW_GROUP_ROWS:
+                        writer.write_table(pyarrow.concat_tables(waiting), row_group_size=ROW_GROUP_ROWS)
+                        waiting.clear()
+                if waiting:
+                    writer.write_table(pyarrow.concat_tables(waiting), row_group_size=ROW_GROUP_ROWS)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise TraceError(f"cannot put tables together in {os.fspath(directory)}: {error}") from error
+
+
+def names_of_runs(directory: str | os.PathLike[str]) -> set[str]:
+    """The names of all runs that have a row in these tables."""
+    pyarrow = _pyarrow()
+    from pyarrow import parquet
+
+    names: set[str] = set()
+    try:
+        for family in FAMILIES:
+            for file in table_files(directory, family):
+                names.update(parquet.read_table(file, columns=["run"])["run"].unique().to_pylist())
+    except (OSError, pyarrow.ArrowException) as error:
+        raise TraceError(f"cannot read {os.fspath(directory)}: {error}") from error
+    return names
+
+
 class _TableWriter:
     """One table while it is written: rows wait until a row group is full, parts follow one another."""
 

@@ -57,7 +57,7 @@ class LiveRun:
     def __init__(self, run: str, state: RunState | None = None) -> None:
         self._state = state or RunState(run)
         suite = self._state.suite
-        self._suite = MonitorSuite.load(suite, FORMS) if suite else MonitorSuite(LIVE, FORMS)
+        self._suite = MonitorSuite.load(suite, FORMS) if suite else MonitorSuite(LIVE, forms=FORMS)
         self._windows = Windows()
         self._lines: list[Line] = []
         self._reported: dict[Source, Reported] = {}

@@ -5,20 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from unisono.pipeline.live.outputs import WINDOW_NANOSECONDS, Delivered, Gauged, Line, Repaired, Sent
+from unisono.pipeline.measures.catalogue import RATES
 from unisono.properties.monitors.settled import Clock, time_of
 from unisono.trace.schema import DeliverRow, GaugeRow, RepairRow, SendRow
-
-SUMMED = frozenset(
-    {
-        "datagrams sent",
-        "datagram bytes sent",
-        "control bytes sent",
-        "control bytes received",
-        "blocked by window nanoseconds",
-        "blocked by view nanoseconds",
-    }
-)
-"""Gauges of which each row has what there was since the last one of that name."""
 
 _MemberKey = tuple[Clock, int, str, str, int, int]
 """Clock, window, group, process, incarnation, size."""
@@ -58,7 +47,7 @@ class Windows:
         counted[row.kind == "RTX"] += 1
 
     def on_gauge(self, row: GaugeRow) -> None:
-        if row.name in SUMMED:
+        if row.name in RATES:
             moment, clock = time_of(row)
             key = (clock, moment // WINDOW_NANOSECONDS, row.group, row.process, row.incarnation, row.name)
             self._gauged[key] = self._gauged.get(key, 0) + row.value
