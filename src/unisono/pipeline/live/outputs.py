@@ -137,7 +137,7 @@ class Gauged(Line):
 
 
 class Installed(Line):
-    """A view that a member installed; `took` is the time since it began to agree on it, where it said so."""
+    """A view that a member installed; `took` is the time since its first suspicion or repair for it."""
 
     table: ClassVar[str] = "views"
 

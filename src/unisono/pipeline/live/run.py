@@ -20,7 +20,7 @@ from unisono.pipeline.live.lives import ENDINGS, Life, Lives, is_dense
 from unisono.pipeline.live.messages import Messages
 from unisono.pipeline.live.outputs import Counted, Flagged, Installed, Line, Process, Reported, Standing, Verdict
 from unisono.pipeline.live.windows import Windows
-from unisono.properties.monitors.agreed import RowKey
+from unisono.properties.monitors.agreed import FRESH, RowKey
 from unisono.properties.monitors.monitor import Member, Monitor, Source
 from unisono.properties.monitors.settled import Clock, time_of
 from unisono.properties.registry import MonitorSuite
@@ -146,13 +146,15 @@ class LiveRun:
             elif kind == "LEAVE":
                 state.messages.gone((row.process, row.incarnation), row.group)
                 state.views.pop(member, None)
-            elif kind == "MRA":
+            elif kind == "MRA" or (kind == "SUSPECT" and row.reason == "accused"):
                 state.agreeing.setdefault(member, time_of(row)[0])
+            elif kind in ("JOIN", *FRESH):
+                state.agreeing.pop(member, None)
 
     def _install(self, row: ViewRow, member: Member) -> None:
         state = self._state
         moment, clock = time_of(row)
-        began = state.agreeing.pop(member, None)
+        began = state.agreeing.pop(member, None) if row.era is None else None
         state.messages.on_view(row)
         state.views[member] = row.view
         members = [start.source for start in row.start]
