@@ -33,6 +33,8 @@ LINES = {
     "bert": ("the boat is small", "the sea is not", "and the boat is gone"),
 }
 PATIENCE_SECONDS = 120.0
+SUSPICION = "20s"
+"""Nobody is taken for dead while Spark keeps this machine busy."""
 
 
 def word_counts(events: DataFrame) -> DataFrame:
@@ -46,9 +48,10 @@ def main(spark: SparkSession | None = None) -> dict[str, int]:
     realm = f"word-counts-{os.getpid()}"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="word-counts-")))
+        about = {"realm": realm, "service": "timestamp", "suspicion": SUSPICION}
         lines = stack.enter_context(gateway("lines", folder, realm))
         counts = stack.enter_context(gateway("counts", folder, realm))
-        listener = stack.enter_context(unisono.sync.join("counts", name="listener", realm=realm, service="timestamp"))
+        listener = stack.enter_context(unisono.sync.join("counts", name="listener", **about))
         until(lambda: len(listener.members) == 2)
         session = spark or stack.enter_context(running("test"))
         register(session)
@@ -64,7 +67,7 @@ def main(spark: SparkSession | None = None) -> dict[str, int]:
             .start()
         )
         stack.callback(query.stop)
-        speaking = threading.Thread(target=speak, args=(realm,))
+        speaking = threading.Thread(target=speak, args=(about,))
         speaking.start()
         stack.callback(speaking.join)
         found = listen(listener, query)
@@ -74,11 +77,11 @@ def main(spark: SparkSession | None = None) -> dict[str, int]:
     return found
 
 
-def speak(realm: str) -> None:
+def speak(about: dict[str, str]) -> None:
     """Two members say their lines in turn."""
     with (
-        unisono.sync.join("lines", name="anna", realm=realm, service="timestamp") as anna,
-        unisono.sync.join("lines", name="bert", realm=realm, service="timestamp") as bert,
+        unisono.sync.join("lines", name="anna", **about) as anna,
+        unisono.sync.join("lines", name="bert", **about) as bert,
     ):
         until(lambda: len(anna.members) == len(bert.members) == 3)
         for hers, his in zip(*LINES.values(), strict=True):
@@ -111,7 +114,8 @@ def events_of(group: unisono.sync.SyncGroup, query: StreamingQuery) -> Iterator[
 def gateway(group: str, folder: Path, realm: str) -> Iterator[str]:
     """A gateway of a group in a process of its own, and its address."""
     command = [sys.executable, "-m", "unisono", "gateway", group, "--data", str(folder / group), "--realm", realm]
-    process = subprocess.Popen([*command, "--listen", "127.0.0.1:0", "--json"], stdout=subprocess.PIPE, text=True)
+    command += ["--listen", "127.0.0.1:0", "--set", f"suspicion={SUSPICION}", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     with process, process.stdout as said:
         try:

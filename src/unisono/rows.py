@@ -3,8 +3,8 @@
     async for row in unisono.rows.rows(group):
         print(row.query, row.batch, row.number, row.data)
 
-A row says of which query and batch it is and its number in there. A gateway that starts again repeats the rows that
-perhaps not everybody has, in the same order, and the members drop those that they had.
+A row says of which query and batch it is and its number in there. A gateway repeats the rows that perhaps not
+everybody has, after a restart or when a member comes back, and the members drop those that they had.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ ROWS_LIMIT = (1 << 32) - 1
 BATCH_LIMIT = (1 << 63) - 1
 QUERIES_LIMIT = 1024
 """Of so many queries it is remembered what was had; the one that was silent for longest is forgotten first."""
+OPEN_LIMIT = 64
+"""Of so many batches that were not had whole it is remembered which rows were."""
 GAPS_LIMIT = 256
 
 
@@ -76,23 +78,56 @@ def check_query(query: str) -> str:
 
 
 class _Had:
-    """What was had of one query: everything of earlier batches, and these numbers of the newest."""
+    """What was had of one query, since its first row that came here."""
 
-    __slots__ = ("batch", "numbers")
+    __slots__ = ("done", "first", "open")
 
-    def __init__(self, batch: int, below: int) -> None:
-        self.batch = batch
-        self.numbers = Spans(GAPS_LIMIT)
-        if below:
-            self.numbers.add(0, below - 1)
+    def __init__(self, batch: int, number: int) -> None:
+        self.first = (batch, number)
+        self.done = Spans(GAPS_LIMIT)
+        """Batches of which every row was had."""
+        self.open: dict[int, Spans] = {}
+        """The rows that were had of the others."""
+
+    def add(self, batch: int, number: int, count: int) -> bool:
+        """Take one row; False where it was had."""
+        if (batch, number) < self.first or batch in self.done:
+            return False
+        numbers = self.open.get(batch)
+        if numbers is None:
+            numbers = self.open[batch] = self._begun(batch)
+        if number in numbers:
+            return False
+        numbers.add(number, number)
+        if not numbers.missing(0, count - 1):
+            self._end(batch)
+        elif len(self.open) > OPEN_LIMIT:
+            self._end(min(self.open))
+        return True
+
+    def _begun(self, batch: int) -> Spans:
+        numbers = Spans(GAPS_LIMIT)
+        if batch == self.first[0] and self.first[1]:
+            numbers.add(0, self.first[1] - 1)
+        return numbers
+
+    def _end(self, batch: int) -> None:
+        del self.open[batch]
+        self.done.add(batch, batch)
+
+
+class _Saved(Struct, array_like=True):
+    first: tuple[int, int]
+    done: list[tuple[int, int]]
+    open: dict[int, list[tuple[int, int]]]
 
 
 class RowFilter:
     """Gives each row once. One for each member and group, kept for as long as the member lives.
 
-    It remembers of each query its newest batch, and the numbers that came of that. Rows of a query come in the order in
-    which they were sent; so a row of an earlier batch was had, or was sent before this member came. The first row that
-    comes of a query is where this member came in: what is before it is not for it, also when it is repeated later.
+    It remembers of each query which batches were had whole, and of those that were not, which rows: so a row that was
+    missed is taken when it is sent again, also after later ones. Both lists are bounded; what does not fit counts as
+    had. The first row that comes of a query is where this member came in: what is before it is not for it.
     """
 
     def __init__(self, queries_limit: int = QUERIES_LIMIT) -> None:
@@ -117,29 +152,35 @@ class RowFilter:
             had = _Had(row.batch, row.number)
             if len(self._had) >= self._limit:
                 del self._had[next(iter(self._had))]
-        elif row.batch > had.batch:
-            had = _Had(row.batch, 0)
         self._had[row.query] = had
-        if row.batch < had.batch or row.number in had.numbers:
-            self.repeated += 1
-            return False
-        had.numbers.add(row.number, row.number)
-        self.taken += 1
-        return True
+        if had.add(row.batch, row.number, row.count):
+            self.taken += 1
+            return True
+        self.repeated += 1
+        return False
 
     def save(self) -> bytes:
         """What was had, for who keeps it over a restart or hands it to a newcomer with the group's state."""
-        told = {query: (had.batch, had.numbers.spans()) for query, had in self._had.items()}
-        return msgspec.msgpack.encode(told)
+        return msgspec.msgpack.encode(
+            {
+                query: _Saved(
+                    had.first, had.done.spans(), {batch: numbers.spans() for batch, numbers in had.open.items()}
+                )
+                for query, had in self._had.items()
+            }
+        )
 
     def load(self, saved: bytes) -> None:
         """Take what was saved in place of what is remembered now."""
-        told = msgspec.msgpack.decode(saved, type=dict[str, tuple[int, list[tuple[int, int]]]])
         self._had.clear()
-        for query, (batch, spans) in told.items():
-            had = self._had[query] = _Had(batch, 0)
-            for first, last in spans:
-                had.numbers.add(first, last)
+        for query, told in msgspec.msgpack.decode(saved, type=dict[str, _Saved]).items():
+            had = self._had[query] = _Had(*told.first)
+            for first, last in told.done:
+                had.done.add(first, last)
+            for batch, spans in told.open.items():
+                numbers = had.open[batch] = Spans(GAPS_LIMIT)
+                for first, last in spans:
+                    numbers.add(first, last)
 
 
 async def rows(group: AsyncIterable[object], had: RowFilter | None = None) -> AsyncIterator[Row]:

@@ -20,7 +20,7 @@ from unisono.errors import LogError, NetworkError
 from unisono.runtime import collected_runs, collector
 from unisono.runtime.collecting import Collecting, CollectorOptions
 from unisono.runtime.reporter import Reporter
-from unisono.trace.catalogue import entries
+from unisono.trace.catalogue import CATALOGUE, entries
 from unisono.trace.holes import holes_of
 from unisono.trace.log import LogReader
 from unisono.trace.log_client import LogClient
@@ -131,6 +131,9 @@ def test_what_comes_twice_is_stored_once_also_after_a_restart(tmp_path: Path) ->
         ]
         (entry,) = entries(tmp_path / "runs")
         assert (entry.run, entry.command, entry.rows, entry.verdict) == ("r", "unisono collect", 35, "not audited")
+        (tmp_path / "runs" / CATALOGUE).unlink()
+        async with collecting(tmp_path):
+            assert [entry.run for entry in entries(tmp_path / "runs")] == ["r"]
 
     run(main())
 

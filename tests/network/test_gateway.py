@@ -15,15 +15,18 @@ from unisono.cli.main import run
 from unisono.trace.sink_client import SinkClient
 
 BATCH = 3000
+PATIENT = {"suspicion": "30s", "patience": "60s"}
+"""Nobody is taken for dead because this machine is busy."""
 
 
 def gateway(directory: Path, realm: str, listen: str = "127.0.0.1:0") -> Talker:
     command = ["-m", "unisono", "gateway", "g", "--data", str(directory), "--realm", realm, "--listen", listen]
-    return Talker("gateway", [*command, "--settle", "200ms", "--json"])
+    patient = [word for name, value in PATIENT.items() for word in ("--set", f"{name}={value}")]
+    return Talker("gateway", [*command, *patient, "--settle", "200ms", "--json"])
 
 
 def member(**options: str) -> Talker:
-    about = {"group": "g", "service": "timestamp", **options}
+    about = {"group": "g", "service": "timestamp", **PATIENT, **options}
     return Talker(options["name"], ["-m", "tests.network.row_member", json.dumps(about)])
 
 

@@ -13,14 +13,13 @@ from tests.gateways import PATIENCE_SECONDS, Running, logged, running, until
 from unisono.errors import GroupError, SettingError, StorageError
 from unisono.events import LeftBehind, Message
 from unisono.identity import ProcessId
-from unisono.rows import RowFilter, decode, encode, rows_of
+from unisono.rows import RowFilter, encode, rows_of
 from unisono.runtime.gateway import EVENTS_AT_ONCE, claim
-from unisono.runtime.outgoing import Batch, Outgoing
 from unisono.runtime.recording import KNOWN, Recording
 from unisono.trace.group_log import Entry
 from unisono.trace.sink_client import SinkClient
 
-ANNA, BERT = ProcessId("anna", 1), ProcessId("bert", 1)
+ANNA, BERT, GATEWAY = ProcessId("anna", 1), ProcessId("bert", 1), ProcessId("gateway", 1)
 WINDOW = 1000
 
 
@@ -30,11 +29,6 @@ def message(source: ProcessId, number: int, data: bytes = b"hello") -> Message:
 
 def told(entries: list[Entry]) -> list[tuple[str, str | None, int | None]]:
     return [(entry.kind, entry.source, entry.number) for entry in entries]
-
-
-def places(messages: list[bytes]) -> list[tuple[int, int]]:
-    found = [decode(data) for data in messages]
-    return [(row.batch, row.number) for row in found if row is not None]
 
 
 class TestRecording:
@@ -99,107 +93,6 @@ class TestRecording:
         first.log.close()
         with pytest.raises(StorageError, match="the log of group 'g', not of 'other'"):
             Recording(tmp_path, "other")
-
-
-class TestOutgoing:
-    def taken(self, outgoing: Outgoing, number: int, count: int = 10, query: str = "q") -> None:
-        outgoing.take(Batch(query, "", number, count), [b"%03d" % place * 10 for place in range(count)])
-
-    def sent(self, outgoing: Outgoing, chunks: int | None = None) -> list[bytes]:
-        """Send what is there as a gateway does; only so many chunks, where it is killed then."""
-        found: list[bytes] = []
-        for taken in outgoing.again:
-            for place, (end, messages) in enumerate(outgoing.messages(taken)):
-                if place == chunks:
-                    return found
-                found += messages
-                outgoing.on_sent(taken, end, messages)
-                outgoing.on_recorded(len(found))
-            outgoing.write_note()
-        return found
-
-    def test_a_batch_is_taken_on_once(self, tmp_path: Path) -> None:
-        outgoing = Outgoing(tmp_path, WINDOW)
-        assert not outgoing.is_known("q", "", 0)
-        self.taken(outgoing, 0)
-        assert outgoing.is_known("q", "", 0)
-        assert not outgoing.is_known("q", "", 1)
-        assert not outgoing.is_known("other", "", 0)
-        outgoing.close()
-        again = Outgoing(tmp_path, WINDOW)
-        assert again.is_known("q", "", 0), "known from the log alone"
-        again.close()
-
-    def test_what_was_not_sent_is_sent_by_the_next_life_and_a_window_of_what_was(self, tmp_path: Path) -> None:
-        first = Outgoing(tmp_path, WINDOW)
-        for number in range(8):
-            self.taken(first, number)
-        first.close()
-        second = Outgoing(tmp_path, WINDOW)
-        everything = [(batch, row) for batch in range(8) for row in range(10)]
-        assert places(self.sent(second)) == everything
-        second.close()
-        third = Outgoing(tmp_path, WINDOW)
-        again = self.sent(third)
-        third.close()
-        assert places(again) == everything[-len(again) :]
-        assert WINDOW <= sum(map(len, again)) < 3 * WINDOW
-        assert third.note.queries["q"].batch == 7
-
-    def test_rows_that_are_not_in_the_gateways_own_log_yet_are_sent_again(self, tmp_path: Path) -> None:
-        first = Outgoing(tmp_path, WINDOW)
-        for number in range(8):
-            self.taken(first, number)
-        first.close()
-        second = Outgoing(tmp_path, WINDOW)
-        for taken in second.again:
-            for end, messages in second.messages(taken):
-                second.on_sent(taken, end, messages)
-            second.on_recorded(15)
-            second.write_note()
-        second.close()
-        third = Outgoing(tmp_path, WINDOW)
-        assert places(self.sent(third))[0] == (1, 0), "ten of the chunk after the first are not recorded"
-        third.close()
-
-    def test_a_batch_that_was_cut_short_was_never_there(self, tmp_path: Path) -> None:
-        first = Outgoing(tmp_path, WINDOW)
-        self.taken(first, 0)
-        with pytest.raises(GroupError, match="has 3 rows, not 10"):
-            first.take(Batch("q", "", 1, 10), [b"x"] * 3)
-        assert not first.is_known("q", "", 1)
-        first._log.append([b"B" + b"\x94\xa1q\xa0\x01\x0a", b"R..."])  # killed in the middle of the next try
-        first.close()
-        second = Outgoing(tmp_path, WINDOW)
-        assert [taken.batch.number for taken in second.again] == [0]
-        assert not second.is_known("q", "", 1)
-        self.taken(second, 1)
-        second.close()
-        third = Outgoing(tmp_path, WINDOW)
-        assert places(self.sent(third)) == [(batch, row) for batch in range(2) for row in range(10)]
-        third.close()
-
-    def test_an_empty_batch_is_a_batch(self, tmp_path: Path) -> None:
-        first = Outgoing(tmp_path, WINDOW)
-        self.taken(first, 0, 0)
-        first.close()
-        second = Outgoing(tmp_path, WINDOW)
-        assert second.is_known("q", "", 0)
-        assert self.sent(second) == []
-        second.close()
-
-    def test_a_checkpoint_that_was_removed_is_noticed(self, tmp_path: Path) -> None:
-        outgoing = Outgoing(tmp_path, WINDOW)
-        outgoing.take(Batch("q", "one", 5, 0), [])
-        self.taken(outgoing, 5, 0, "unknown")
-        assert outgoing.is_known("q", "one", 3), "a checkpoint from a backup: these rows were sent"
-        with pytest.raises(GroupError, match=r"another checkpoint, up to batch 5.*another name"):
-            outgoing.is_known("q", "two", 6)
-        with pytest.raises(GroupError, match="the checkpoint was removed or set back"):
-            outgoing.is_known("unknown", "", 0)
-        with pytest.raises(SettingError, match="query"):
-            outgoing.is_known("", "", 0)
-        outgoing.close()
 
 
 class TestGateway:

@@ -69,6 +69,25 @@ def test_the_rest_of_a_killed_gateway_may_come_after_its_next_life_began() -> No
     ]
 
 
+def test_what_a_member_missed_is_taken_when_it_is_repeated_also_after_later_rows() -> None:
+    had = RowFilter()
+    before = [row(0, number) for number in range(10)] + [row(1, 0), row(1, 1)]
+    missed = [row(1, number) for number in range(2, 10)] + [row(2, number) for number in range(10)]
+    later = [row(3, number) for number in range(4)]
+    repeated = before + missed + later
+    assert len(places(had, before + later)) == 16
+    assert places(had, repeated) == [(1, number) for number in range(2, 10)] + [(2, number) for number in range(10)]
+    assert places(had, repeated) == []
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    had = RowFilter()
+    for batch in range(0, 4000, 2):
+        places(had, [row(batch, number) for number in range(0, 10, 2)])  # no batch is ever whole
+    assert len(had.save()) < 10_000
+    assert places(had, [row(0, 1), row(3998, 0), row(3998, 1)]) == [(3998, 1)]
+
+
 def test_who_comes_in_the_middle_of_a_batch_gets_what_follows() -> None:
     had = RowFilter()
     repeated = [row(3, 0), row(4, 0), row(4, 6)]
@@ -79,7 +98,7 @@ def test_rows_of_one_batch_may_come_in_another_order() -> None:
     numbers = list(range(1, 200))
     random.Random(5).shuffle(numbers)
     had = RowFilter()
-    sent = [row(0, 0), *(row(0, number) for number in numbers), *(row(0, number) for number in numbers)]
+    sent = [row(0, 0, count=200), *(row(0, number, count=200) for number in [*numbers, *numbers])]
     assert sorted(places(had, sent)) == [(0, number) for number in range(200)]
 
 

@@ -11,7 +11,7 @@ import logging
 import secrets
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -242,20 +242,24 @@ class Gateway:
         """Write down what the group says, as fast as the disk takes it."""
         while events := await self._group.receive_many(EVENTS_AT_ONCE):
             await _in(self._log_thread, self._write, events)
-            own = [event.number for event in events if isinstance(event, Message) and event.source == self._process]
-            if own:
-                self._outgoing.on_recorded(own[-1])
+            for event in events:
+                if isinstance(event, Message) and event.source == self._process:
+                    self._outgoing.on_recorded(event.number)
+                elif isinstance(event, View) and self._outgoing.on_view(event):
+                    self._queued.set()
 
     def _write(self, events: Sequence[object]) -> None:
         self._recording.write(self._recording.entries(events))
 
     async def _send(self) -> None:
-        """Send batch after batch; those of the life before first."""
+        """Send batch after batch; those of the life before first, and what somebody lacks who is back."""
         await asyncio.sleep(self._settle_seconds)
         while True:
-            while not self._queue:
-                self._queued.clear()
+            self._queued.clear()
+            await self._send_again()
+            if not self._queue:
                 await self._queued.wait()
+                continue
             delivery = self._queue[0]
             await self._deliver(delivery)
             self._queue.popleft()
@@ -264,15 +268,28 @@ class Gateway:
             delivery.done.set_result(None)
 
     async def _deliver(self, delivery: Delivery) -> None:
-        taken = delivery.taken
-        chunks = self._outgoing.messages(taken)
+        async for end in self._send_batch(delivery.taken):
+            delivery.sent = end - delivery.taken.first
+        await _in(self._rows_thread, self._outgoing.write_note)
+
+    async def _send_again(self) -> None:
+        """Send again what somebody may lack who was out of the view and is back."""
+        offset, batches = await _in(self._rows_thread, self._outgoing.lacking)
+        for taken in batches:
+            async for _ in self._send_batch(taken, offset):
+                pass
+        if batches:
+            await _in(self._rows_thread, self._outgoing.write_note)
+
+    async def _send_batch(self, taken: Taken, send_from: int | None = None) -> AsyncIterator[int]:
+        """Send a batch a chunk at a time; gives the offset that sending has come to."""
+        chunks = self._outgoing.messages(taken, send_from)
         while (chunk := await _in(self._rows_thread, next, chunks, None)) is not None:
             end, messages = chunk
             await self._group.send_many(messages)
             await _in(self._rows_thread, self._outgoing.on_sent, taken, end, messages)
-            delivery.sent = end - taken.first
             self._sent_rows += len(messages)
-        await _in(self._rows_thread, self._outgoing.write_note)
+            yield end
 
 
 def _in(thread: ThreadPoolExecutor, work: Callable[..., Result], *arguments: object) -> Awaitable[Result]:

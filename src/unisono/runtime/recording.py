@@ -146,6 +146,7 @@ class Recording:
             None if row is None else row.batch,
             None if row is None else row.number,
             None if message.by is None else (*message.by, message.by_number),
+            None if row is None else row.count,
         )
 
     def _view(self, view: View) -> Entry:
@@ -196,5 +197,5 @@ class Recording:
             return
         name, incarnation, number = entry.carrier or (entry.source, entry.incarnation, entry.number)
         self._advance(ProcessId(name, incarnation), number)
-        if entry.query is not None and entry.batch is not None and entry.row is not None:
-            self._rows.is_new(Row(entry.query, entry.batch, entry.row, 0, b""))
+        if entry.query is not None and entry.batch is not None and entry.row is not None and entry.rows is not None:
+            self._rows.is_new(Row(entry.query, entry.batch, entry.row, entry.rows, b""))

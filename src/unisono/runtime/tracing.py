@@ -27,6 +27,8 @@ from unisono.trace.spool import SpoolWriter
 from unisono.trace.statistics import HOLE, values_of
 
 SUFFIX = ".spool"
+TURN_ROWS = 16_384
+"""So many deliveries are handed on before their turn is over."""
 DRAIN_SECONDS = 5.0
 """How long the end of a process waits for its collector."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -78,6 +80,8 @@ class Tracer:
     def observe(self, effect: Record | Deliver, at: int) -> None:
         """Make the rows of an effect."""
         self._recorder.gather(effect, at, self._buffer, self._messages)
+        if self._buffer.deliveries.count >= TURN_ROWS:
+            self.flush()
 
     def report(self, kind: str, values: Mapping[str, float | str | bool], group: str, at: int) -> None:
         """A statistic of the application."""

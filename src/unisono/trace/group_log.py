@@ -35,7 +35,9 @@ class Entry(Struct, frozen=True, array_like=True):
     batch: int | None = None
     row: int | None = None
     carrier: tuple[str, int, int] | None = None
-    """Who sent it for its source, and as its how manieth message; no column of the table."""
+    """Who sent it for its source, and as its how manieth message; no column of the table, and neither is the next."""
+    rows: int | None = None
+    """How many rows the batch has."""
 
 
 _decoder = msgspec.msgpack.Decoder(Entry)
