@@ -28,7 +28,7 @@ INCARNATION = 7
 GROUP = "market"
 HOST = "thishost"
 SIZES = (100, 1_000)
-DEADLINE_SECONDS = 120.0
+DEADLINE_SECONDS = 300.0
 
 
 class Served:
