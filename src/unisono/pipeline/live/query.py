@@ -37,6 +37,10 @@ _CONFIGURATION = {
     "spark.sql.streaming.minBatchesToRetain": "16",
     "spark.sql.streaming.numRecentProgressUpdates": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    # The checkpoint is on a disk, whose renames are atomic. Spark's own choice starts a process for every file's mode.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
 }
 
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling collect: java.lang.InterruptedException"
