@@ -23,6 +23,7 @@ from unisono.cli.report import report
 from unisono.cli.runs import runs
 from unisono.cli.simulate import simulate
 from unisono.cli.top import top
+from unisono.cli.watch import watch
 from unisono.errors import UnisonoError
 
 MISUSE = 2
@@ -64,6 +65,7 @@ app.command()(top)
 app.command()(doctor)
 app.command()(collect)
 app.command()(audit)
+app.command()(watch)
 app.command()(report)
 app.command()(measure)
 app.command("compare")(compare_runs)

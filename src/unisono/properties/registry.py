@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Self
 
 import msgspec
@@ -26,6 +27,11 @@ __all__ = [
     "oracle_violations",
 ]
 
+Forms = Mapping[str, type[Monitor]]
+"""Monitors that stand in for the registered ones of their properties."""
+
+_REGISTERED: Forms = MappingProxyType({})
+
 
 class MonitorSuite:
     """Monitors of one run, side by side: all properties, or those whose ids are given.
@@ -33,9 +39,11 @@ class MonitorSuite:
     Each keeps the first violations, `keep` of them at most.
     """
 
-    def __init__(self, property_ids: Iterable[str] | None = None, keep: int = KEPT_VIOLATIONS) -> None:
+    def __init__(
+        self, property_ids: Iterable[str] | None = None, keep: int = KEPT_VIOLATIONS, forms: Forms = _REGISTERED
+    ) -> None:
         ids = PROPERTIES if property_ids is None else property_ids
-        self._take({property_id: PROPERTIES[property_id].monitor(keep=keep) for property_id in ids})
+        self._take({property_id: _form(property_id, forms)(keep=keep) for property_id in ids})
 
     def _take(self, monitors: dict[str, Monitor]) -> None:
         self.monitors = monitors
@@ -70,8 +78,8 @@ class MonitorSuite:
         return msgspec.msgpack.encode({property_id: monitor.dump() for property_id, monitor in self.monitors.items()})
 
     @classmethod
-    def load(cls, data: bytes) -> Self:
-        """The suite that was dumped, to go on with the next row."""
+    def load(cls, data: bytes, forms: Forms = _REGISTERED) -> Self:
+        """The suite that was dumped, with the same forms, to go on with the next row."""
         try:
             stored = msgspec.msgpack.decode(data, type=dict[str, bytes])
         except msgspec.MsgspecError as error:
@@ -80,8 +88,12 @@ class MonitorSuite:
         if unknown:
             raise TraceError(f"the stored state has properties that are unknown here: {', '.join(unknown)}")
         suite = cls(())
-        suite._take({property_id: PROPERTIES[property_id].monitor.load(state) for property_id, state in stored.items()})
+        suite._take({property_id: _form(property_id, forms).load(state) for property_id, state in stored.items()})
         return suite
+
+
+def _form(property_id: str, forms: Forms) -> type[Monitor]:
+    return forms.get(property_id) or PROPERTIES[property_id].monitor
 
 
 def oracle_violations(rows: Sequence[AnyRow]) -> list[Violation]:

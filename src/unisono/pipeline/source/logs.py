@@ -177,7 +177,7 @@ class LogStreamReader(LogReader, DataSourceStreamReader, SupportsTriggerAvailabl
         # What was trimmed counts as read: an offset never goes back.
         return {"offset": end}
 
-    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802 - Spark's name
         return {"offset": self._bounds()[1]}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from msgspec import Struct, field
@@ -99,18 +100,24 @@ class ViewIdentity(Monitor):
 
     def conclude(self) -> None:
         for (group, view), versions in self.versions.items():
-            if len(versions) > 1:
-                first = min(versions, key=lambda version: min(version.rows))
-                whole = [version for version in versions if version.details is not None]
-                begins = min(whole, key=lambda version: min(version.rows)).details if whole else None
-                for version in versions:
-                    same = version.meant == first.meant
-                    if not same or (version.details is not None and version.details != begins):
-                        wrong = "begins otherwise" if same else "is another view"
-                        for process, incarnation, position in version.rows:
-                            text = f"{view} {wrong} at {process} than at {min(first.rows)[0]}."
-                            self.report(group, process, incarnation, position, None, text)
+            for (process, incarnation, position), text in wrong_installs(view, versions):
+                self.report(group, process, incarnation, position, None, text)
         self.versions.clear()
+
+
+def wrong_installs(view: str | None, versions: list[Version]) -> Iterator[tuple[RowKey, str]]:
+    """The rows that have a view otherwise than the first of them, and what is wrong with each."""
+    if len(versions) < 2:
+        return
+    first = min(versions, key=lambda version: min(version.rows))
+    whole = [version for version in versions if version.details is not None]
+    begins = min(whole, key=lambda version: min(version.rows)).details if whole else None
+    for version in versions:
+        same = version.meant == first.meant
+        if not same or (version.details is not None and version.details != begins):
+            wrong = "begins otherwise" if same else "is another view"
+            for row in version.rows:
+                yield row, f"{view} {wrong} at {row[0]} than at {min(first.rows)[0]}."
 
 
 class Primary(Struct, frozen=True):
