@@ -14,8 +14,8 @@ from tests.pipeline.conftest import Call
 from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.monitor_audit import audit_rows, audit_with_monitors
 from unisono.pipeline.page import render_page, write_page
-from unisono.pipeline.pictures import duration_words
 from unisono.pipeline.story import story
+from unisono.pipeline.templating import duration_words
 from unisono.properties.damages import DAMAGES
 from unisono.properties.promises import PROTOCOL, promised
 from unisono.properties.registry import PROPERTIES
@@ -52,7 +52,11 @@ class Loads(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         if tag in ("script", "link", "img", "iframe", "object", "embed"):
             self.found.append(tag)
-        self.found += [f"{tag} {name}={value}" for name, value in attributes if name in ("src", "href", "srcset")]
+        self.found += [
+            f"{tag} {name}={value}"
+            for name, value in attributes
+            if name in ("src", "href", "srcset") and not (value or "").startswith("#")
+        ]
 
 
 @pytest.fixture(scope="module")

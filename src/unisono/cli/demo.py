@@ -14,7 +14,8 @@ from unisono.cli.phases import Phases
 from unisono.cli.runs import Made, add_to_catalogue
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import TraceError
-from unisono.pipeline.page import page_place, why_no_page, write_page
+from unisono.pipeline.page import page_place, write_page
+from unisono.pipeline.templating import why_no_page
 from unisono.properties.registry import PROPERTIES
 from unisono.trace.run_directory import is_run_directory
 

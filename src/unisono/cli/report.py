@@ -11,7 +11,8 @@ from unisono.cli.audit import INTERRUPTED, audit_with_what_is_there
 from unisono.cli.audit_report import AuditProgress
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import UnisonoError
-from unisono.pipeline.page import page_place, why_no_page, write_page
+from unisono.pipeline.page import page_place, write_page
+from unisono.pipeline.templating import why_no_page
 
 
 def report(

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from unisono.errors import TraceError, UnisonoError
+from unisono.errors import TraceError
 from unisono.marks import ALL_MARKS
 from unisono.pipeline import pictures
 from unisono.pipeline.report import AuditReport, RunReport, Verdict
 from unisono.pipeline.runs import find_runs, read_rows
 from unisono.pipeline.story import PERCENTILES, Story, story
+from unisono.pipeline.templating import render
 from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation, process_name
 from unisono.trace.schema import AnyRow
@@ -88,13 +87,6 @@ class Line(Struct, frozen=True):
     places: list[Place]
 
 
-def why_no_page() -> str | None:
-    """What a page lacks here, if anything."""
-    if find_spec("jinja2") is None:
-        return "a page needs jinja2; install it with: pip install 'unisono[lab]'"
-    return None
-
-
 def page_place(path: Path) -> Path:
     """Where the page of a run goes unless somebody says otherwise: into the folder of the run, or beside its spool."""
     return path / PAGE if path.is_dir() else path.with_name(f"{path.name}.html")
@@ -112,15 +104,9 @@ def write_page(path: str | os.PathLike[str], report: AuditReport, out: Path) -> 
 
 def render_page(rows: Sequence[AnyRow], report: RunReport, engine: str) -> str:
     """The page of one run."""
-    if (missing := why_no_page()) is not None:
-        raise UnisonoError(missing)
-    from jinja2 import Environment, StrictUndefined
-
     told = story(rows)
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(duration=pictures.duration_words, number=_number, size=_size)
-    text = files("unisono.pipeline").joinpath("templates", _TEMPLATE).read_text(encoding="utf-8")
-    return environment.from_string(text).render(
+    return render(
+        _TEMPLATE,
         story=told,
         engine={"spark": "Spark", "monitor": "the monitors"}.get(engine, engine),
         held=report.held,
@@ -128,7 +114,6 @@ def render_page(rows: Sequence[AnyRow], report: RunReport, engine: str) -> str:
         groups=[_group(told, index) for index in range(len(told.groups))],
         percentiles=PERCENTILES,
         marks=[(name, count, ALL_MARKS.get(name, "")) for name, count in told.marks.items()],
-        second=SECOND,
         shown_views=SHOWN_VIEWS,
     )
 
@@ -176,16 +161,3 @@ def _group(told: Story, index: int) -> dict[str, Any]:
         "latencies": pictures.latencies(group) if group.latencies else "",
         "repairs": pictures.repairs(told, group) if group.asked else "",
     }
-
-
-def _number(value: int) -> str:
-    return f"{value:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-
-
-def _size(value: int) -> str:
-    size = float(value)
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"

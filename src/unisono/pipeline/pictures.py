@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from xml.sax.saxutils import escape
 
 from unisono.pipeline.story import PERCENTILES, GroupStory, Lane, Mark, Shade, Story
-from unisono.units import MICROSECOND, MILLISECOND, SECOND
+from unisono.pipeline.templating import duration_words
+from unisono.units import MICROSECOND, SECOND
 
 WIDTH = 960
 _LEFT, _RIGHT = 92, 18
@@ -34,17 +35,6 @@ _SHAPES = {
 }
 
 Scale = Callable[[float], float]
-
-
-def duration_words(nanoseconds: float) -> str:
-    """Three digits and a unit."""
-    if not nanoseconds:
-        return "0 s"
-    for unit, word in ((SECOND, "s"), (MILLISECOND, "ms"), (MICROSECOND, "µs")):
-        if abs(nanoseconds) >= unit:
-            value = nanoseconds / unit
-            return f"{value:.3g} {word}" if abs(value) < 1000 else f"{value:.0f} {word}"
-    return f"{nanoseconds:.0f} ns"
 
 
 def lanes(story: Story, group: GroupStory) -> str:
@@ -143,7 +133,8 @@ def latencies(group: GroupStory) -> str:
 
 def _svg(height: float, parts: Sequence[str], label: str) -> str:
     inside = "\n".join(parts)
-    return f'<svg viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label)}">\n{inside}\n</svg>'
+    box = f"0 0 {WIDTH} {height:.0f}"
+    return f'<svg class="picture" viewBox="{box}" role="img" aria-label="{escape(label)}">\n{inside}\n</svg>'
 
 
 def _time_scale(duration: int) -> Scale:
