@@ -52,8 +52,9 @@ def store(directory: Path, rows: list[AnyRow], form: str = "parquet") -> Path:
 
 
 def in_other_forms(folder: Path, rows: list[AnyRow]) -> None:
-    """A run as a spool, and as the spools of its processes, one of them cut short."""
+    """A run as a spool, as tables in parts, and as the spools of its processes, one of them cut short."""
     store(folder / "spool", of_run(rows, "spool"), "spool")
+    write_run(folder / "parts", of_run(rows, "parts"), scenario_text="", summary={}, form="parquet", part_rows=50)
     raw = folder / "raw"
     raw.mkdir()
     for process in sorted({row.process for row in rows}):
@@ -69,7 +70,7 @@ def test_simulated_runs_hold(spark: SparkSession, simulated: Path, tmp_path: Pat
     report = audit(spark, [simulated, tmp_path], lambda *step: steps.append(step))
     assert report.held
     names = [one.run for one in report.runs]
-    assert names == ["crash-restart-1", "mixed-services-1", "quiet-lan-1", "raw", "spool"]
+    assert names == ["crash-restart-1", "mixed-services-1", "parts", "quiet-lan-1", "raw", "spool"]
     assert len({str(one.facts) for one in report.runs[2:]}) == 1
     for one in report.runs:
         for property_id, verdict in one.verdicts.items():

@@ -13,7 +13,17 @@ from pyarrow import parquet as pyarrow_parquet
 from tests.unit.trace_samples import LARGEST, sample_rows
 from unisono.errors import TraceError
 from unisono.trace import parquet
-from unisono.trace.parquet import arrow_schema, parquet_is_there, read_table, read_tables, table_path, write_tables
+from unisono.trace.parquet import (
+    arrow_schema,
+    parquet_is_there,
+    part_path,
+    read_table,
+    read_tables,
+    table_files,
+    table_path,
+    write_table,
+    write_tables,
+)
 from unisono.trace.schema import FAMILIES, SCHEMA_VERSION, AnyRow, SendRow, family_of
 
 
@@ -80,6 +90,36 @@ def test_equal_rows_give_equal_bytes(tmp_path: Path) -> None:
     for family in FAMILIES:
         first, second = (table_path(tmp_path / name, family).read_bytes() for name in ("first", "second"))
         assert first == second
+
+
+def test_a_table_may_be_a_folder_of_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "ROW_GROUP_ROWS", 3)
+    write_tables(tmp_path, sample_rows(50), part_rows=7)
+    files = table_files(tmp_path, "deliver")
+    assert [pyarrow_parquet.ParquetFile(file).metadata.num_rows for file in files] == [7] * 7 + [1]
+    assert [file.name for file in files[:2]] == ["part-000000.parquet", "part-000001.parquet"]
+    assert len(table_files(tmp_path, "proxy")) == 1
+    assert read_tables(tmp_path) == by_family(sample_rows(50))
+
+
+def test_parts_can_be_added_one_by_one_and_other_files_between_them_are_passed_over(tmp_path: Path) -> None:
+    write_tables(tmp_path, [])
+    table_path(tmp_path, "send").unlink()
+    table_path(tmp_path, "send").mkdir()
+    sent = [row for row in sample_rows(12) if isinstance(row, SendRow)]
+    for number in range(11):
+        write_table(part_path(tmp_path, "send", number), "send", sent[number : number + 1])
+    for other in ("_SUCCESS", ".part-000000.parquet.crc", "_temporary.parquet", "notes.txt"):
+        (table_path(tmp_path, "send") / other).write_bytes(b"something else")
+    write_table(part_path(tmp_path, "send", 11), "send", [])
+    assert read_tables(tmp_path) == sent[:11]
+
+
+def test_where_a_table_is_not_there_its_file_is_named(tmp_path: Path) -> None:
+    assert table_files(tmp_path, "send") == [table_path(tmp_path, "send")]
+    table_path(tmp_path, "send").mkdir()
+    with pytest.raises(TraceError, match="without a part"):
+        table_files(tmp_path, "send")
 
 
 def test_a_value_that_fits_no_column_is_named(tmp_path: Path) -> None:

@@ -133,3 +133,23 @@ def test_equal_runs_are_equal_bytes_whatever_the_hash_seed(tmp_path: Path, form:
         }
         subprocess.run([sys.executable, "-c", program, str(tmp_path / seed), form], env=environment, check=True)
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
+
+
+def test_a_run_of_parts_is_whole_or_refused(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    write_run(run, sample_rows(20), scenario_text="", summary={}, form="parquet", part_rows=6)
+    assert (run / "COMPLETE").read_text().splitlines()[:3] == [str(SCHEMA_VERSION), "send 4", "deliver 4"]
+    assert read_run(run) == sample_rows(20)
+    (run / "deliver.parquet" / "part-000002.parquet").unlink()
+    with pytest.raises(TraceError, match=r"deliver\.parquet has 3 parts where 4 were written"):
+        read_run(run)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a run\n", "\n4\n", f"{SCHEMA_VERSION}\ndeliver many\n", f"{SCHEMA_VERSION}\nx 1\n"]
+)
+def test_a_marker_that_says_something_else_is_refused(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "run")
+    (tmp_path / "run" / "COMPLETE").write_text(text)
+    with pytest.raises(TraceError, match="not the marker of a run"):
+        read_run(tmp_path / "run")

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
 from unisono.errors import TraceError
-from unisono.trace.parquet import table_metadata, table_path, write_tables
+from unisono.trace.parquet import table_files, table_metadata, table_path, write_tables
 from unisono.trace.run_directory import MARKER, SPOOL, is_run_directory, read_run, refuse_to_read
 from unisono.trace.schema import FAMILIES, AnyRow
 from unisono.trace.spool import read_spool
@@ -111,28 +112,27 @@ def as_tables(
 
 def disk_bytes(runs: Sequence[RunFiles]) -> int:
     """What these runs take on disk."""
-    files = [file for run in runs for file in run.spools or run.path.iterdir()]
+    files = [file for run in runs for file in run.spools or run.path.rglob("*")]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def stored_bytes(directories: Sequence[Path]) -> int:
     """What the tables in these folders take on disk."""
-    return sum(table_path(directory, family).stat().st_size for directory in directories for family in FAMILIES)
+    files = [file for directory in directories for family in FAMILIES for file in table_files(directory, family)]
+    return sum(file.stat().st_size for file in files)
 
 
 def refuse_damaged_tables(directory: Path) -> None:
     """Raise where a table is missing, cut short, or has other columns than this version reads."""
     refuse_to_read(directory)
-    rows = sum(table_metadata(table_path(directory, family), family).num_rows for family in FAMILIES)
-    if not rows:
+    if not sum(metadata.num_rows for metadata in _ends(directory)):
         raise TraceError(f"{directory} is a run without a row: there is nothing in it to audit")
 
 
 def run_names(directory: Path) -> set[str] | None:
     """The names of the runs in these tables as far as the ends of the files tell; None where they do not."""
     names: set[str] = set()
-    for family in FAMILIES:
-        metadata = table_metadata(table_path(directory, family), family)
+    for metadata in _ends(directory):
         groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
         columns = [group.column(index) for group in groups for index in range(group.num_columns)]
         for column in columns:
@@ -142,6 +142,13 @@ def run_names(directory: Path) -> set[str] | None:
                     return None
                 names.add(bounds.min)
     return names
+
+
+def _ends(directory: Path) -> Iterator[Any]:
+    """The end of every file of every table."""
+    for family in FAMILIES:
+        for file in table_files(directory, family):
+            yield table_metadata(file, family)
 
 
 def _spool_rows(path: Path) -> Iterator[AnyRow]:

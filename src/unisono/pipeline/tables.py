@@ -63,7 +63,7 @@ def read_tables(session: SparkSession, directories: Sequence[Path]) -> Tables:
     plain = [directory for directory in directories if directory not in clashing]
 
     def read(family: str) -> DataFrame:
-        reader = session.read.schema(schema_of(family))
+        reader = session.read.schema(schema_of(family)).option("pathGlobFilter", "*.parquet")
         parts = [reader.parquet(*(_location(directory, family) for directory in plain))] if plain else []
         for directory in clashing:
             where = F.concat(F.col("run"), F.lit(f" in {directory}"))
@@ -74,6 +74,6 @@ def read_tables(session: SparkSession, directories: Sequence[Path]) -> Tables:
 
 
 def _location(directory: Path, family: str) -> str:
-    """An address that Spark does not take for a pattern."""
+    """The address of a file or of a folder of parts, such that Spark does not take it for a pattern."""
     path = str(table_path(directory.resolve(), family))
     return "".join(f"\\{letter}" if letter in "\\*?[]{}" else letter for letter in path)

@@ -1,4 +1,4 @@
-"""Trace tables as Parquet: one file a family, its columns taken from the schema module.
+"""Trace tables as Parquet: a file or a folder of parts for each family, its columns taken from the schema module.
 
 Equal rows give equal bytes: row groups have a fixed size and the files hold no time and no name of a host. A
 family without rows has a file too, so that readers need no special case.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from types import TracebackType
+from typing import Any, Literal, Self, Union, cast, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, structs
 
@@ -34,7 +36,27 @@ def parquet_is_there() -> bool:
 
 
 def table_path(directory: str | os.PathLike[str], family: str) -> Path:
+    """Where a family's table is: a file, or a folder of parts."""
     return Path(directory) / f"{family}.parquet"
+
+
+def part_path(directory: str | os.PathLike[str], family: str, number: int) -> Path:
+    """Where a part is in a table that is a folder; parts are read in the order of their names."""
+    return table_path(directory, family) / f"part-{number:06}.parquet"
+
+
+def table_files(directory: str | os.PathLike[str], family: str) -> list[Path]:
+    """The files of one table in the order of their rows; where there is no table, the file that should be there."""
+    path = table_path(directory, family)
+    try:
+        if not path.is_dir():
+            return [path]
+        parts = sorted(part for part in path.glob("*.parquet") if not part.name.startswith((".", "_")))
+    except OSError as error:
+        raise TraceError(f"cannot read {path}: {error.strerror or error}") from error
+    if not parts:
+        raise TraceError(f"{path} is a table without a part: the run is not whole")
+    return parts
 
 
 def arrow_schema(family: str) -> Any:
@@ -43,41 +65,92 @@ def arrow_schema(family: str) -> Any:
     return pyarrow.schema(_arrow_fields(FAMILIES[family]), metadata={_VERSION_KEY: str(SCHEMA_VERSION)})
 
 
-def write_tables(directory: str | os.PathLike[str], rows: Iterable[AnyRow]) -> None:
-    """Write every family's table into an existing directory; rows keep their order within a family."""
+def write_tables(directory: str | os.PathLike[str], rows: Iterable[AnyRow], *, part_rows: int | None = None) -> None:
+    """Write every family's table into an existing directory; rows keep their order within a family.
+
+    With `part_rows` every table is a folder of parts of so many rows; without, it is one file.
+    """
     pyarrow = _pyarrow()
+    with ExitStack() as open_tables:
+        try:
+            writers = {
+                family: open_tables.enter_context(_TableWriter(directory, family, part_rows)) for family in FAMILIES
+            }
+            for row in rows:
+                writers[family_of(row)].add(row)
+            for writer in writers.values():
+                writer.finish()
+        except (OSError, pyarrow.ArrowException) as error:
+            raise TraceError(f"cannot write tables into {os.fspath(directory)}: {error}") from error
+
+
+def write_table(path: str | os.PathLike[str], family: str, rows: Sequence[AnyRow]) -> None:
+    """Write one file of a family: a whole table, or a part of one."""
+    pyarrow = _pyarrow()
+    try:
+        with _open_writer(Path(path), family) as writer:
+            if rows:
+                writer.write_table(_table(family, rows), row_group_size=ROW_GROUP_ROWS)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise TraceError(f"cannot write {os.fspath(path)}: {error}") from error
+
+
+class _TableWriter:
+    """One table while it is written: rows wait until a row group is full, parts follow one another."""
+
+    def __init__(self, directory: str | os.PathLike[str], family: str, part_rows: int | None) -> None:
+        self._directory = directory
+        self._family = family
+        self._part_rows = part_rows
+        self._parts = 0
+        self._rows_in_part = 0
+        self._waiting: list[AnyRow] = []
+        if part_rows is not None:
+            table_path(directory, family).mkdir()
+        self._writer = self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._writer.close()
+
+    def add(self, row: AnyRow) -> None:
+        if self._rows_in_part == self._part_rows:
+            self.finish()
+            self._writer.close()
+            self._writer = self._open()
+        self._waiting.append(row)
+        self._rows_in_part += 1
+        if len(self._waiting) == ROW_GROUP_ROWS:
+            self.finish()
+
+    def finish(self) -> None:
+        """Write what waits."""
+        if self._waiting:
+            self._writer.write_table(_table(self._family, self._waiting), row_group_size=ROW_GROUP_ROWS)
+            self._waiting.clear()
+
+    def _open(self) -> Any:
+        if self._part_rows is None:
+            return _open_writer(table_path(self._directory, self._family), self._family)
+        self._parts += 1
+        self._rows_in_part = 0
+        return _open_writer(part_path(self._directory, self._family, self._parts - 1), self._family)
+
+
+def _open_writer(path: Path, family: str) -> Any:
     from pyarrow import parquet
 
-    writers: dict[str, Any] = {}
-    waiting: dict[str, list[AnyRow]] = {family: [] for family in FAMILIES}
-
-    def write_group(family: str) -> None:
-        writers[family].write_table(_table(family, waiting[family]), row_group_size=ROW_GROUP_ROWS)
-        waiting[family].clear()
-
-    try:
-        for family, kind in FAMILIES.items():
-            writers[family] = parquet.ParquetWriter(
-                table_path(directory, family), arrow_schema(family), compression="zstd", **_encodings(kind)
-            )
-        for row in rows:
-            family = family_of(row)
-            waiting[family].append(row)
-            if len(waiting[family]) == ROW_GROUP_ROWS:
-                write_group(family)
-        for family, remainder in waiting.items():
-            if remainder:
-                write_group(family)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise TraceError(f"cannot write tables into {os.fspath(directory)}: {error}") from error
-    finally:
-        for writer in writers.values():
-            writer.close()
+    return parquet.ParquetWriter(path, arrow_schema(family), compression="zstd", **_encodings(FAMILIES[family]))
 
 
 def read_tables(directory: str | os.PathLike[str]) -> list[AnyRow]:
     """All rows, family by family in the order of FAMILIES, each in the order in which it was written."""
-    return [row for family in FAMILIES for row in read_table(table_path(directory, family), family)]
+    files = [(family, file) for family in FAMILIES for file in table_files(directory, family)]
+    return [row for family, file in files for row in read_table(file, family)]
 
 
 def read_table(path: str | os.PathLike[str], family: str) -> Iterator[AnyRow]:
@@ -179,7 +252,7 @@ def _encodings(kind: type[Struct]) -> dict[str, Any]:
     }
 
 
-def _table(family: str, rows: list[AnyRow]) -> Any:
+def _table(family: str, rows: Sequence[AnyRow]) -> Any:
     pyarrow = _pyarrow()
     schema = arrow_schema(family)
     columns = []

@@ -1,7 +1,8 @@
 """A run directory: the trace, the scenario and the summary of one run, complete or not there at all.
 
 Everything is written into a hidden sibling that is renamed at the end. The trace is Parquet where pyarrow is
-installed and a spool where it is not; readers see the same rows in the same order either way.
+installed and a spool where it is not; readers see the same rows in the same order either way. The marker has the
+version of the schema, then a line `FAMILY PARTS` for each table that is a folder of so many parts.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from unisono.errors import TraceError
-from unisono.trace.parquet import parquet_is_there, read_tables, write_tables
-from unisono.trace.schema import SCHEMA_VERSION, AnyRow
+from unisono.trace.parquet import parquet_is_there, read_tables, table_files, table_path, write_tables
+from unisono.trace.schema import FAMILIES, SCHEMA_VERSION, AnyRow
 from unisono.trace.spool import BATCH_ROWS, SpoolWriter, read_spool
 
 MARKER = "COMPLETE"
@@ -38,8 +39,12 @@ def write_run(
     scenario_text: str,
     summary: Mapping[str, Any],
     form: Form | None = None,
+    part_rows: int | None = None,
 ) -> None:
-    """Write one run; an earlier run in the same place, or an empty directory, is replaced."""
+    """Write one run; an earlier run in the same place, or an empty directory, is replaced.
+
+    With `part_rows` Parquet tables are folders of parts of so many rows.
+    """
     target = Path(os.path.abspath(directory))
     _refuse_to_replace(target)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
@@ -49,10 +54,10 @@ def write_run(
             shutil.rmtree(leftover, ignore_errors=True)
         partial.mkdir(parents=True)
         try:
-            _write_trace(partial, rows, form or ("parquet" if parquet_is_there() else "spool"))
+            _write_trace(partial, rows, form or ("parquet" if parquet_is_there() else "spool"), part_rows)
             _write_text(partial / SCENARIO, scenario_text)
             _write_text(partial / SUMMARY, canonical_json(summary))
-            _write_text(partial / MARKER, f"{SCHEMA_VERSION}\n")
+            write_marker(partial)
             if target.exists():
                 target.rename(replaced)
             partial.rename(target)
@@ -109,21 +114,47 @@ def refuse_to_read(source: Path) -> None:
     if not source.is_dir():
         raise TraceError(f"{source} is not a directory; name the directory of a run")
     try:
-        version = (source / MARKER).read_text(encoding="utf-8").strip()
+        lines = (source / MARKER).read_text(encoding="utf-8").split("\n")
     except FileNotFoundError:
         raise TraceError(f"{source} is not a complete run: it has no {MARKER} file") from None
     except (OSError, ValueError) as error:
         raise TraceError(f"cannot read {source / MARKER}: {error}") from error
+    version = lines[0].strip()
+    if not version.isdecimal():
+        raise TraceError(f"{source / MARKER} is not the marker of a run: it does not begin with a schema version")
     if version != str(SCHEMA_VERSION):
         raise TraceError(
             f"{source} has schema version {version}, this version reads {SCHEMA_VERSION};"
             " read it with the version that wrote it"
         )
+    _refuse_missing_parts(source, [line for line in lines[1:] if line])
 
 
-def _write_trace(directory: Path, rows: Iterable[AnyRow], form: Form) -> None:
+def write_marker(directory: str | os.PathLike[str]) -> None:
+    """Say that everything in this directory is written; nothing may be added to it afterwards."""
+    parts = [
+        f"{family} {len(table_files(directory, family))}\n"
+        for family in FAMILIES
+        if table_path(directory, family).is_dir()
+    ]
+    _write_text(Path(directory) / MARKER, "".join([f"{SCHEMA_VERSION}\n", *parts]))
+
+
+def _refuse_missing_parts(source: Path, lines: list[str]) -> None:
+    for line in lines:
+        family, _, count = line.partition(" ")
+        if family not in FAMILIES or not count.isdecimal():
+            raise TraceError(f"{source / MARKER} is not the marker of a run: it says {line[:40]!r}")
+        there = len(table_files(source, family))
+        if there != int(count):
+            raise TraceError(
+                f"{table_path(source, family)} has {there} parts where {count} were written: the run is not whole"
+            )
+
+
+def _write_trace(directory: Path, rows: Iterable[AnyRow], form: Form, part_rows: int | None) -> None:
     if form == "parquet":
-        write_tables(directory, rows)
+        write_tables(directory, rows, part_rows=part_rows)
         return
     remaining = iter(rows)
     first = list(islice(remaining, BATCH_ROWS))
