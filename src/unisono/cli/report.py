@@ -11,7 +11,6 @@ from unisono.cli.audit import INTERRUPTED, audit_with_what_is_there
 from unisono.cli.audit_report import AuditProgress
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import UnisonoError
-from unisono.pipeline.page import page_place, write_page
 from unisono.pipeline.templating import why_no_page
 
 
@@ -34,12 +33,13 @@ def report(
     """
     if (missing := why_no_page()) is not None:
         raise UnisonoError(missing)
+    from unisono.pipeline.page import page_place, write_page
+
     target = page_place(directory) if out is None else out
     try:
         with AuditProgress() as progress:
             audited = audit_with_what_is_there([directory], progress)
-            progress.tell("writing the page", 0, 0)
-            write_page(directory, audited, target)
+            write_page(directory, audited, target, progress.tell)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
