@@ -70,7 +70,8 @@ def write_page(
         raise TraceError(f"{path} holds {max(len(runs), len(report.runs))} runs; name one of them")
     with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
         progress("writing the page", 0, 0)
-        write_text(out, run_page(read_run_page(runs[0], report.runs[0], Path(folder)), report.engine))
+        tables = tables_of(runs[0], Path(folder))
+        write_text(out, run_page(RunPage(report.runs[0].run, report.runs[0], tables, story(tables)), report.engine))
 
 
 def write_text(out: Path, text: str) -> None:
@@ -87,11 +88,10 @@ def render_page(rows: Sequence[AnyRow], report: RunReport, engine: str) -> str:
         return run_page(RunPage(report.run, report, tables, story(tables)), engine)
 
 
-def read_run_page(run: RunFiles, report: RunReport, folder: Path) -> RunPage:
-    """What a page needs of a run on disk; spools are written as tables into the folder, which must outlive it."""
+def tables_of(run: RunFiles, folder: Path) -> TraceTables:
+    """The tables of a run on disk; spools are written as tables into the folder, which must outlive them."""
     (directory,) = as_tables([run], folder)
-    tables = TraceTables(directory)
-    return RunPage(report.run, report, tables, story(tables))
+    return TraceTables(directory)
 
 
 def run_page(page: RunPage, engine: str) -> str:

@@ -31,7 +31,7 @@ def _send_words(row: SendRow) -> str:
 
 def _deliver_words(row: DeliverRow) -> str:
     message = message_name(row.source, row.source_incarnation, row.number)
-    return f"delivers {message}, timestamp {row.timestamp}, number {row.index} in its view"
+    return f"delivers {message}, timestamp {row.timestamp}, index {row.index} in its view"
 
 
 def _proxy_words(row: ProxyRow) -> str:

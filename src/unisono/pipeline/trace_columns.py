@@ -83,12 +83,15 @@ class TraceTables:
         read = [name for name in columns if name not in (MOMENT, CLOCK)]
         if len(read) < len(columns):
             read += [name for name in ("truth", "at", "host") if name not in read]
+        if not self._counts[family]:
+            return
         texts = [field.name for field in arrow_schema(family) if pyarrow.types.is_string(field.type)]
+        several = self._counts[family] > PIECE_ROWS
         for file, path in enumerate(self._files[family]):
             first = 0
             try:
                 with parquet.ParquetFile(path, read_dictionary=[name for name in read if name in texts]) as opened:
-                    for batch in opened.iter_batches(batch_size=PIECE_ROWS, columns=read):
+                    for batch in opened.iter_batches(PIECE_ROWS, columns=read, use_threads=several):
                         yield (file, first), self._piece(batch, columns)
                         first += batch.num_rows
             except (OSError, pyarrow.ArrowException) as error:
