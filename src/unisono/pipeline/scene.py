@@ -22,6 +22,7 @@ from unisono.trace.schema import AnyRow, MembershipRow, ProxyRow, SendRow, ViewR
 
 MOST_LANES = 10
 MOST_EVENTS = 64
+MOST_CONTEXT = 28
 MOST_VIEWS = 16
 NEAREST = 4
 """Rows of the same life on both sides that are drawn whatever they are about."""
@@ -29,6 +30,7 @@ _LIVES = ("START", "CRASH", "LEAVE", "END")
 _NOISE = ("GAUGE", "MARK", "GC")
 
 Weight = Literal["offending", "marked", "concerned", "context"]
+_WEIGHTS = ("offending", "marked", "concerned", "context")
 
 
 class Dot(Struct):
@@ -78,8 +80,9 @@ class Scene(Struct):
     more_events: int = 0
 
     def name(self, message: Message) -> str:
-        """A message in few letters."""
-        return f"{self.names.get(message[:2], message[0])}/{message[2]}"
+        """A message in few letters; the life of its source is named only where another one sends here too."""
+        sources = {other[:2] for other in (*self.subject.messages, *self.subject.context) if other[0] == message[0]}
+        return f"{message[0] if len(sources) < 2 else self.names.get(message[:2], message[0])}/{message[2]}"
 
     def tone(self, message: Message) -> int | None:
         return self.subject.messages.index(message) if message in self.subject.messages else None
@@ -107,11 +110,18 @@ def scene(subject: Subject, around: Surroundings) -> Scene:
     begin, end = _bounds(built, dots, around)
     for life in built.lanes:
         dots += _own_events(built, life, begin, end, around, dots)
-    kept = sorted(dots, key=lambda dot: ("offending", "marked", "concerned", "context").index(dot.weight))[:MOST_EVENTS]
-    built.more_events = len(dots) - len(kept)
-    built.dots = kept
+    built.dots = _nearest(dots)
+    built.more_events = len(dots) - len(built.dots)
     _place(built, around)
     return built
+
+
+def _nearest(dots: Sequence[Dot]) -> list[Dot]:
+    """All that is concerned, as far as a reader can follow, and for orientation what is nearest to it in time."""
+    concerned = sorted((dot for dot in dots if dot.weight != "context"), key=lambda dot: _WEIGHTS.index(dot.weight))
+    middle = concerned[0].at if concerned else 0
+    context = sorted((dot for dot in dots if dot.weight == "context"), key=lambda dot: abs(dot.at - middle))
+    return [*concerned[:MOST_EVENTS], *context[: min(MOST_CONTEXT, max(0, MOST_EVENTS - len(concerned)))]]
 
 
 def _lanes(subject: Subject, everybody: Sequence[Life]) -> list[Life]:
@@ -136,7 +146,7 @@ def _dots(built: Scene, around: Surroundings) -> list[Dot]:
 
     def add(row: AnyRow | None, weight: Weight) -> None:
         if row is not None and life_of(row) in built.lanes and (life_of(row), row.position) not in found:
-            message = _message(row)
+            message = _message(row, subject.proxied)
             tone = None if message is None else built.tone(message)
             found[life_of(row), row.position] = Dot(row, around.clock.when(row), weight, tone, message)
 
@@ -146,7 +156,7 @@ def _dots(built: Scene, around: Surroundings) -> list[Dot]:
     for row in subject.views:
         add(row, "concerned")
     for row in subject.told:
-        if _message(row) in subject.messages:
+        if _message(row, subject.proxied) in subject.messages:
             add(row, "concerned")
     place = subject.violation.position
     for row in subject.near:
@@ -157,8 +167,11 @@ def _dots(built: Scene, around: Surroundings) -> list[Dot]:
     return list(found.values())
 
 
-def _message(row: AnyRow) -> Message | None:
-    return (row.origin, row.origin_incarnation, row.number) if isinstance(row, ProxyRow) else message_of(row)
+def _message(row: AnyRow, proxied: bool) -> Message | None:
+    """The message of a row; what is sent for another has numbers of its own."""
+    if isinstance(row, ProxyRow):
+        return (row.origin, row.origin_incarnation, row.number) if proxied else None
+    return None if proxied else message_of(row)
 
 
 def _gaps(built: Scene, around: Surroundings, dots: Sequence[Dot]) -> list[Gap]:
