@@ -16,7 +16,7 @@ from unisono.pipeline.page import render_page
 from unisono.pipeline.verdict_words import HELD, SHOWS
 from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation, message_name, process_name
-from unisono.trace.schema import AnyRow, DeliverRow, SendRow
+from unisono.trace.schema import AnyRow, DeliverRow, SendRow, ViewRow
 
 LACKING = ("D5", "D6", "D9", "O2", "O4", "O7", "L2", "L3", "L5")
 """What these say is that somebody does not have a message."""
@@ -116,7 +116,8 @@ def test_what_is_missing_is_an_empty_ring_at_who_lacks_it(property_id: str) -> N
         (view,) = {
             row.previous
             for row in case.rows
-            if row.kind == "VIEW" and (row.process, row.position) == (case.violation.process, case.violation.position)
+            if isinstance(row, ViewRow)
+            and (row.process, row.position) == (case.violation.process, case.violation.position)
         }
     having = {
         process_name(row.process, row.incarnation)
