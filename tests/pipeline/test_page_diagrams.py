@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import runpy
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -18,6 +20,7 @@ from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation, message_name, process_name
 from unisono.trace.schema import AnyRow, DeliverRow, SendRow, ViewRow
 
+ROOT = Path(__file__).parents[2]
 LACKING = ("D5", "D6", "D9", "O2", "O4", "O7", "L2", "L3", "L5")
 """What these say is that somebody does not have a message."""
 TWO_MESSAGES = ("O1", "O2", "O3", "O5", "O6")
@@ -221,3 +224,15 @@ def test_pages_of_agreed_traces_draw_every_violation() -> None:
         assert page.count('class="picture space-time"') >= len(broken)
         drawn += broken
     assert drawn
+
+
+def test_the_picture_in_the_docs_is_up_to_date() -> None:
+    drawn = runpy.run_path(str(ROOT / "docs" / "draw_space_time.py"))["picture"]()
+    assert (ROOT / "docs" / "pictures" / "space-time.svg").read_text(encoding="utf-8") == drawn, "run make docs"
+    assert "![" in (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+
+
+def test_the_docs_name_every_property_that_is_drawn() -> None:
+    text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
+    table = text[text.index("| property |") : text.index("Below it:")]
+    assert set(re.findall(r"\b[DMOL]\d+\b", table)) == set(PROPERTIES)
