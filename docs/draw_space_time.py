@@ -21,13 +21,16 @@ from unisono.trace.parquet import write_tables
 PICTURE = Path(__file__).parent / "pictures" / "space-time.svg"
 PROPERTY = "O1"
 STYLE = """
-svg { font: 12px sans-serif; background: #ffffff; } text { fill: #55606a; } text.name { fill: #1b2127; font-weight: 600; }
+svg { font: 12px sans-serif; background: #ffffff; }
+text { fill: #55606a; } text.name { fill: #1b2127; font-weight: 600; } .tone { font-weight: 600; }
 .grid { stroke: #dde1e4; } .life { stroke: #55606a; stroke-width: 1.5; } .view { opacity: .8; }
 .tint0 { fill: #c9dff2; } .tint1 { fill: #d5ead0; } .tint2 { fill: #f6e3bf; } .tint3 { fill: #e3d7f0; }
-.arrow .line { fill: none; stroke-width: 2; } .m0 .line { stroke: #0b5cad; } .m0 .head, .m0 .dot, .m0.tone { fill: #0b5cad; }
-.m1 .line { stroke: #a94e1c; stroke-dasharray: 8 4; } .m1 .head, .m1 .dot, .m1.tone { fill: #a94e1c; } .tone { font-weight: 600; }
+.arrow .line { fill: none; stroke-width: 2; }
+.m0 .line { stroke: #0b5cad; } .m0 .head, .m0 .dot, .m0.tone { fill: #0b5cad; }
+.m1 .line { stroke: #a94e1c; stroke-dasharray: 8 4; } .m1 .head, .m1 .dot, .m1.tone { fill: #a94e1c; }
 .context .line { stroke: #b9c1c8; stroke-width: 1; } .context .head { fill: #b9c1c8; } .context .dot { fill: #55606a; }
-.ring { fill: none; stroke: #a81f18; stroke-width: 3.5; } .offending .dot, text.offending { fill: #a81f18; font-weight: 700; }
+.ring { fill: none; stroke: #a81f18; stroke-width: 3.5; }
+.offending .dot, text.offending { fill: #a81f18; font-weight: 700; }
 """
 
 
