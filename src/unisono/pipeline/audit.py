@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 from unisono.errors import TraceError
 from unisono.pipeline.audits.forms import spark_form
 from unisono.pipeline.audits.projections import Projections
+from unisono.pipeline.cluster import refuse_unseen
 from unisono.pipeline.report import KEPT_VIOLATIONS, AuditReport, RunFacts, RunReport, run_report
 from unisono.pipeline.runs import SMALL_BYTES, Progress, as_tables, find_runs, stored_bytes
 from unisono.pipeline.tables import Tables, read_tables
@@ -41,6 +42,7 @@ def audit(
     with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
         began = perf_counter()
         folders = as_tables(find_runs(directories), folder, progress)
+        refuse_unseen(session, folders)
         tables = read_tables(session, folders)
         try:
             with sized_for(session, stored_bytes(folders)):
