@@ -82,7 +82,7 @@ def settings(master: str) -> dict[str, str]:
 
 
 def python_of_workers(master: str) -> str:
-    """The Python that workers run: the one of $PYSPARK_PYTHON, this one where they are here, else one of its version."""
+    """The Python that workers run: that of $PYSPARK_PYTHON, this one where they are here, else one of its version."""
     named = os.environ.get(_PYTHON)
     if named:
         return named
@@ -158,8 +158,8 @@ def why_workers_fail(text: str) -> str | None:
         match = re.search(r"[Pp]ython in worker has different version:? ?\(?([\d., ]+)", text)
         theirs = f" ({match[1].strip(' .').replace(', ', '.')})" if match else ""
         return (
-            f"the workers have another Python{theirs} than this machine ({mine}); install Python {mine} there and name it:"
-            f" {_PYTHON}=/path/on/the/workers/python{mine}"
+            f"the workers have another Python{theirs} than this machine ({mine}); install Python {mine} there and name"
+            f" it: {_PYTHON}=/path/on/the/workers/python{mine}"
         )
     if (match := re.search(r'Cannot run program "([^"]+)"', text)) is not None:
         return (
@@ -178,8 +178,8 @@ def _what_to_install(worker: Worker) -> str:
     told = f"Python {worker.python} on worker {worker.host} lacks {', '.join(worker.missing)}"
     if worker.suffix != sysconfig.get_config_var("EXT_SUFFIX") and set(names) & {*shipping.COMPILED, shipping.PACKAGE}:
         return (
-            f"{told}: it is of another kind than this machine ({worker.suffix}), so that compiled packages cannot be sent;"
-            f" install {' and '.join(shipping.COMPILED)} there and set {shipping.ENVIRONMENT}=code"
+            f"{told}: it is of another kind than this machine ({worker.suffix}), so that compiled packages cannot be"
+            f" sent; install {' and '.join(shipping.COMPILED)} there and set {shipping.ENVIRONMENT}=code"
         )
     wanted = [name for name in names if name != shipping.PACKAGE] or names
     return f"{told}; on every worker: pip install {' '.join(wanted)}"
@@ -204,8 +204,8 @@ def refuse_unseen(session: SparkSession, paths: Sequence[Path]) -> None:
     tasks = max(2, context.defaultParallelism)
     for host, name in context.parallelize(range(tasks), tasks).mapPartitions(look).take(1):
         raise TraceError(
-            f"worker {host} does not see {name}; on a cluster, runs must lie in a folder that every machine has under the"
-            " same name, as Parquet and not as spools; or leave --master out to audit on this machine"
+            f"worker {host} does not see {name}; on a cluster, runs must lie in a folder that every machine has under"
+            " the same name, as Parquet and not as spools; or leave --master out to audit on this machine"
         )
 
 

@@ -90,5 +90,7 @@ def _folder_of(name: str) -> Path:
     spec = module.__spec__ if module is not None else find_spec(name)
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     if len(places) != 1 or not os.path.isdir(places[0]):
-        raise UnisonoError(f"{name} is not a folder on this machine and so cannot be sent to workers; install it by pip")
+        raise UnisonoError(
+            f"{name} is not a folder on this machine and so cannot be sent to workers; install it by pip"
+        )
     return Path(places[0])
