@@ -104,7 +104,6 @@ class _Call:
         return self._tell(interrupted, as_json)
 
     def _run(self, master: str | None, jobs: int | None) -> None:
-        from unisono.pipeline.session import profile_of, running
         from unisono.sweeps.planning import Plan
         from unisono.sweeps.sweep import Sweep
         from unisono.sweeps.task import run_task
@@ -113,7 +112,10 @@ class _Call:
         if not plan.seeds_left:
             return
         place = master or (f"local[{jobs}]" if jobs else None)
-        with running(profile_of(place), place, more={"spark.task.maxFailures": "1"}) as session:
+        from unisono.pipeline.session import profile_of, running
+        from unisono.pipeline.waves import QUICK
+
+        with running(profile_of(place), place, more=QUICK) as session:
             from unisono.pipeline.spread import Spread
 
             self._progress.begin(len(self._grid) * len(self._seeds) - plan.seeds_left)

@@ -8,6 +8,15 @@ from typing import Protocol
 
 from unisono.errors import UnisonoError
 
+QUICK = {
+    "spark.task.maxFailures": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+}
+"""Settings for a session that is only spread over: to plan and to compile takes longer than what Spark itself does, and
+who spreads knows better than Spark what to try again."""
+
 
 class WaveFailed(UnisonoError):
     """A task of a wave ended without a result: its worker died. Other work may well go on."""

@@ -86,10 +86,11 @@ class Plan:
         while self._left and budget > 0:
             span = self._left.popleft()
             each = cost(span.point)
-            count = min(len(span), max(1, round(budget / each)))
+            count = min(len(span), max(1, int(budget / each)))
             taken.append(Span(span.point, span.first, span.first + count))
             if count < len(span):
                 self._left.appendleft(Span(span.point, span.first + count, span.end))
+                break
             budget -= count * each
         return tuple(taken)
 

@@ -68,14 +68,15 @@ def run_task(data: bytes) -> Iterator[bytes]:
     """The results of a task, each as soon as it is there; at least one."""
     task: Task = pickle.loads(data)
     began = perf_counter()
-    held_bytes = 0
+    held_bytes = done = 0
     for span in task.spans:
         for seed in range(span.first, span.end):
-            if held_bytes > TASK_LIMIT_BYTES or perf_counter() - began > task.seconds:
+            if done and (held_bytes > TASK_LIMIT_BYTES or perf_counter() - began > task.seconds):
                 return
             wanted = task.keep is Keep.ALL or (task.keep is Keep.SAMPLE and (seed - task.begin) % SAMPLE_EVERY == 0)
             returned = run_seed(task.scenarios[span.point], span.point, seed, wanted)
             held_bytes += len(returned.packed or b"")
+            done += 1
             yield encode(returned)
 
 
