@@ -48,7 +48,7 @@ def keep_only(wanted: list[str]) -> None:
 
     for name in list(PROPERTIES):
         if name not in wanted:
-            del PROPERTIES[name]  # type: ignore[attr-defined]  # it is a dict, said to be read only
+            del PROPERTIES[name]
 
 
 def call(command: list[str]) -> list[object]:
