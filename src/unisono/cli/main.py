@@ -11,8 +11,10 @@ import typer
 from unisono.cli.audit import audit
 from unisono.cli.chat import chat
 from unisono.cli.control import control
+from unisono.cli.damage import damage
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
+from unisono.cli.measure import compare_runs, measure
 from unisono.cli.probe import probe
 from unisono.cli.report import report
 from unisono.cli.runs import runs
@@ -60,8 +62,11 @@ app.command()(top)
 app.command()(doctor)
 app.command()(audit)
 app.command()(report)
+app.command()(measure)
+app.command("compare")(compare_runs)
 app.command()(demo)
 app.command()(runs)
+app.command()(damage)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

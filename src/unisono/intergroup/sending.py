@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from unisono.events import SendAccepted
 from unisono.identity import NAME_LIMIT_BYTES, ProcessId, why_bad_name
+from unisono.intergroup.blocked import Blocked
 from unisono.intergroup.context import Context, repair_row
 from unisono.reliable.pacing import Pacing
 from unisono.reliable.step import Step
@@ -68,6 +69,7 @@ class Sending:
         "_queue",
         "_settings",
         "_writer",
+        "blocked",
         "blocked_since",
         "carried_bytes",
         "last_data_at",
@@ -109,6 +111,7 @@ class Sending:
         self.pacing = Pacing(context.settings.window_bytes, context.settings.datagram_bytes)
         self.window = SendWindow(context.settings.window_bytes)
         self.blocked_since: int | None = None
+        self.blocked = Blocked()
 
     @property
     def waiting(self) -> bool:
@@ -211,7 +214,10 @@ class Sending:
         """Since when something has waited for the window."""
         if not self._queue or self.has_room:
             self.blocked_since = None
-        elif self.blocked_since is None:
+            self.blocked.note(None, step.now)
+            return
+        self.blocked.note("window", step.now)
+        if self.blocked_since is None:
             self.blocked_since = step.now
             step.mark("window-full")
 
