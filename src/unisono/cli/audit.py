@@ -59,8 +59,12 @@ def audit(
     raise typer.Exit(code)
 
 
-def audit_with_what_is_there(directories: list[Path], progress: AuditProgress) -> AuditReport:
-    """By Spark; where it does not start here, by the monitors, and that is said."""
+def audit_with_what_is_there(
+    directories: list[Path], progress: AuditProgress, engine: AuditEngine | None = None
+) -> AuditReport:
+    """By whom the caller chose, else by Spark; where it does not start here, by the monitors, and that is said."""
+    if engine is not None:
+        return _audit(directories, engine, None, progress)
     try:
         return _audit(directories, AuditEngine.SPARK, None, progress)
     except TraceError:

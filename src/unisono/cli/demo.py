@@ -14,7 +14,6 @@ from unisono.cli.phases import Phases
 from unisono.cli.runs import Made, add_to_catalogue
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import TraceError
-from unisono.pipeline.page import page_place, write_page
 from unisono.pipeline.templating import why_no_page
 from unisono.properties.registry import PROPERTIES
 from unisono.trace.run_directory import is_run_directory
@@ -40,6 +39,7 @@ def demo(
 
     if out.exists() and not is_run_directory(out) and not (out.is_dir() and not any(out.iterdir())):
         raise TraceError(f"{out} holds something that is not a run; choose another directory or empty this one")
+    page: Path | None = None
     try:
         with Phases() as phases:
             facts = demonstrate(out, phases.show)
@@ -52,18 +52,19 @@ def demo(
             report = audit_with_what_is_there([out], progress)
             missing = why_no_page()
             if missing is None:
-                progress.tell("writing the page", 0, 0)
-                write_page(out, report, page_place(out))
+                from unisono.pipeline.page import page_place, write_page
+
+                page = page_place(out)
+                write_page(out, report, page, progress.tell)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     violations = {name: report.count(name) for name in PROPERTIES if report.verdict(name) != "not promised"}
     add_to_catalogue([Made(out.absolute(), "unisono demo", SCENARIO.name, 0, violations)])
     code = 0 if report.held else 1
     if as_json:
-        page = str(page_place(out)) if missing is None else None
-        echo_json({**report.as_json(), "trace": str(out), "page": page, "exit": code})
+        echo_json({**report.as_json(), "trace": str(out), "page": None if page is None else str(page), "exit": code})
         raise typer.Exit(code)
     show_audit(report)
     typer.echo(f"trace: {out}")
-    typer.echo(f"page: {page_place(out)}" if missing is None else f"no page: {missing}")
+    typer.echo(f"no page: {missing}" if page is None else f"page: {page}")
     raise typer.Exit(code)

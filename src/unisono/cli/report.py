@@ -1,4 +1,4 @@
-"""`unisono report`: writes the page of a run, with its verdicts and its plots."""
+"""`unisono report`: writes the page of a run, or of several side by side."""
 
 from __future__ import annotations
 
@@ -7,22 +7,32 @@ from typing import Annotated
 
 import typer
 
-from unisono.cli.audit import INTERRUPTED, audit_with_what_is_there
+from unisono.cli.audit import INTERRUPTED, AuditEngine, audit_with_what_is_there
 from unisono.cli.audit_report import AuditProgress
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import UnisonoError
-from unisono.pipeline.page import page_place, write_page
 from unisono.pipeline.templating import why_no_page
+
+COMPARISON = Path("comparison.html")
 
 
 def report(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A run, or its spools.", show_default=False)],
+    directories: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="A run, or its spools; several are compared.", show_default=False),
+    ],
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the page here; by default page.html in the run.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the page here; by default page.html in the run, or comparison.html for several."
+        ),
+    ] = None,
+    engine: Annotated[
+        AuditEngine | None, typer.Option(help="Who checks; by default Spark, and where it does not start the monitors.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Audit one run and write a page about it.
+    """Audit a run and write a page about it; of several runs, one page that compares them with the first.
 
     The page is one file that loads nothing. Exits with 0 when the page is written, whatever it says, and
     with 2 when there is no whole run to write about.
@@ -30,16 +40,24 @@ def report(
     \b
     Examples:
       unisono report runs/seed-17
-      unisono report runs/seed-17 --out seed-17.html
+      unisono report runs/seed-17 --out seed-17.html --engine monitor
+      unisono report runs/seed-17 runs/seed-18 --out both.html
     """
     if (missing := why_no_page()) is not None:
         raise UnisonoError(missing)
-    target = page_place(directory) if out is None else out
+    from unisono.pipeline.comparison import one_run, write_comparison
+    from unisono.pipeline.page import page_place, write_page
+
+    for directory in directories:
+        one_run(directory)
+    target = out if out is not None else page_place(directories[0]) if len(directories) == 1 else COMPARISON
     try:
         with AuditProgress() as progress:
-            audited = audit_with_what_is_there([directory], progress)
-            progress.tell("writing the page", 0, 0)
-            write_page(directory, audited, target)
+            audited = audit_with_what_is_there(directories, progress, engine)
+            if len(directories) == 1:
+                write_page(directories[0], audited, target, progress.tell)
+            else:
+                write_comparison(directories, audited, target, progress.tell)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     if as_json:

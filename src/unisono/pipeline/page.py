@@ -1,11 +1,13 @@
-"""The page of a run: verdicts, counter-examples, who was there when, throughput, latency and repairs, in one file.
+"""The page of a run: verdicts, counter-examples with their diagrams, who was there when, rates, latency and repairs.
 
-The page loads nothing: style and pictures are inside, so that it can be kept, sent and read anywhere.
+The page is one file that loads nothing, so that it can be kept, sent and read anywhere. It is made from the columns of
+the tables, and whole rows are read only around counter-examples: a run of any length has a page of bounded size.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,64 +17,22 @@ from msgspec import Struct
 from unisono.errors import TraceError
 from unisono.marks import ALL_MARKS
 from unisono.pipeline import pictures
+from unisono.pipeline.examples import SHOWN_VIOLATIONS, Example, examples_of
 from unisono.pipeline.report import AuditReport, RunReport, Verdict
-from unisono.pipeline.runs import find_runs, read_rows
-from unisono.pipeline.story import PERCENTILES, Story, story
-from unisono.pipeline.templating import render
+from unisono.pipeline.runs import Progress, RunFiles, as_tables, find_runs
+from unisono.pipeline.story import GroupStory, Story, changed_views, story
+from unisono.pipeline.story_counts import PERCENTILES
+from unisono.pipeline.templating import duration_words, number_words, render
+from unisono.pipeline.trace_columns import TraceTables
+from unisono.pipeline.verdict_words import HELD
 from unisono.properties.registry import PROPERTIES
-from unisono.properties.violation import Violation, process_name
+from unisono.trace.parquet import write_tables
 from unisono.trace.schema import AnyRow
-from unisono.units import SECOND
 
 PAGE = "page.html"
-SHOWN_VIOLATIONS = 5
 SHOWN_VIEWS = 100
+SHOWN_LIVES = 100
 _TEMPLATE = "page.html.jinja"
-
-_HELD = {
-    "D1": "Whatever was delivered had been sent, exactly like that.",
-    "D2": "Nobody got a message twice.",
-    "D3": "Every message was delivered in the era in which it was sent, between two repairs of the membership.",
-    "D4": "Every message was delivered in one era, by all who got it.",
-    "D5": "Those who went on together had delivered the same before.",
-    "D6": "Every sender heard its own messages in time.",
-    "D8": "Nobody who counts asked for what its source had released.",
-    "D9": "What a sender answered for when an era ended was delivered by those who went on with it.",
-    "M1": "Every sender was in the views that it installed.",
-    "M2": "Views were installed in the order of their identifiers.",
-    "M3": "Everything was sent and delivered in the view that was installed.",
-    "M4": "A view was the same at all who installed it.",
-    "M5": "Every view was right about who came along from the one before.",
-    "M7": "Primary views, where they were asked for, followed one another without a break.",
-    "M9": "Receivers went through the views that senders installed.",
-    "O1": "The messages of each source came in the order in which they were sent.",
-    "O2": "Of a source in the view, no message was left out, and nothing came from anybody else.",
-    "O3": "Whatever a message may depend on was sent and delivered before it.",
-    "O4": "Nothing that a delivered message may depend on was left out.",
-    "O5": "Those who went on together had delivered in one order.",
-    "O6": "Every process delivered in the one order of the keys.",
-    "O7": "Within an era nothing of that order was left out.",
-    "O8": "Timestamps were the same everywhere, and never went back.",
-    "L1": "Long after the last fault the view was that of all living senders, where the run lasted so long.",
-    "L2": "Who lived to the end got what the living in its view sent, the last 2 s aside.",
-    "L3": "Who lived to the end heard all of its own messages, the last 2 s aside.",
-    "L4": "What everybody had was released, the last 2 s aside.",
-    "L5": "What was sent in an era was delivered by its living members, the last 10 s aside.",
-    "L6": "Under load there was never a halt of more than 10 s.",
-    "L7": "No buffer grew above its cap.",
-    "L8": "No loss was asked for, or repaired, more than 3 times on average.",
-}
-"""What a property means where it held; where it did not, the registry has the sentence."""
-
-
-class Place(Struct, frozen=True):
-    """One counter-example in words."""
-
-    process: str
-    message: str
-    position: str
-    at: str
-    text: str
 
 
 class Line(Struct, frozen=True):
@@ -84,7 +44,16 @@ class Line(Struct, frozen=True):
     sentence: str
     statement: str
     count: int
-    places: list[Place]
+    examples: list[Example]
+
+
+class RunPage(Struct, frozen=True):
+    """What a page needs of one run."""
+
+    name: str
+    report: RunReport
+    tables: TraceTables
+    story: Story
 
 
 def page_place(path: Path) -> Path:
@@ -92,72 +61,132 @@ def page_place(path: Path) -> Path:
     return path / PAGE if path.is_dir() else path.with_name(f"{path.name}.html")
 
 
-def write_page(path: str | os.PathLike[str], report: AuditReport, out: Path) -> None:
+def write_page(
+    path: str | os.PathLike[str], report: AuditReport, out: Path, progress: Progress = lambda *_: None
+) -> None:
     """Write the page of the one run at this path, which was audited with this report."""
     runs = find_runs([path])
     if len(runs) != 1 or len(report.runs) != 1:
         raise TraceError(f"{path} holds {max(len(runs), len(report.runs))} runs; name one of them")
-    text = render_page(read_rows(runs[0]), report.runs[0], report.engine)
+    with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
+        progress("writing the page", 0, 0)
+        tables = tables_of(runs[0], Path(folder))
+        write_text(out, run_page(RunPage(report.runs[0].run, report.runs[0], tables, story(tables)), report.engine))
+
+
+def write_text(out: Path, text: str) -> None:
+    """Write a page, and the folder that it is in."""
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
 
 
 def render_page(rows: Sequence[AnyRow], report: RunReport, engine: str) -> str:
+    """The page of one run that is in memory."""
+    with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
+        write_tables(folder, rows)
+        tables = TraceTables(folder)
+        return run_page(RunPage(report.run, report, tables, story(tables)), engine)
+
+
+def tables_of(run: RunFiles, folder: Path) -> TraceTables:
+    """The tables of a run on disk; spools are written as tables into the folder, which must outlive them."""
+    (directory,) = as_tables([run], folder)
+    return TraceTables(directory)
+
+
+def run_page(page: RunPage, engine: str) -> str:
     """The page of one run."""
-    told = story(rows)
+    told, report = page.story, page.report
+    lines = lines_of(report, examples_of(report, page.tables, told))
     return render(
         _TEMPLATE,
         story=told,
-        engine={"spark": "Spark", "monitor": "the monitors"}.get(engine, engine),
+        engine=engine_words(engine),
+        summary=summary(told, report),
         held=report.held,
-        lines=[_line(property_id, report, told) for property_id in PROPERTIES],
-        groups=[_group(told, index) for index in range(len(told.groups))],
+        lines=lines,
+        broken=[line for line in lines if line.verdict == "violated"],
+        tally=tally(report),
+        groups=[_group(told, group) for group in told.groups],
+        buffers=pictures.buffers(told, told.groups[0].rates.step) if told.buffers and told.groups else "",
         percentiles=PERCENTILES,
         marks=[(name, count, ALL_MARKS.get(name, "")) for name, count in told.marks.items()],
+        families=report.facts.rows,
         shown_views=SHOWN_VIEWS,
+        shown_lives=SHOWN_LIVES,
+        shown_violations=SHOWN_VIOLATIONS,
+        drawn_lanes=pictures.MOST_LANES,
     )
 
 
-def _line(property_id: str, report: RunReport, told: Story) -> Line:
+def engine_words(engine: str) -> str:
+    """Who audited."""
+    return {"spark": "Spark", "monitor": "the monitors"}.get(engine, engine)
+
+
+def tally(report: RunReport) -> dict[Verdict, int]:
+    """How many properties have each verdict."""
+    found = list(report.verdicts.values())
+    return {verdict: found.count(verdict) for verdict in ("violated", "held", "not promised")}
+
+
+def summary(told: Story, report: RunReport) -> str:
+    """A run in one sentence."""
+    changes = sum(changed_views(group) for group in told.groups)
+    sent = sum(group.sent for group in told.groups)
+    delivered = sum(group.delivered for group in told.groups)
+    parts = [
+        _counted(told.processes, "process", "processes"),
+        duration_words(told.duration),
+        f"membership changed {_counted(changes, 'time', 'times')}",
+        f"{_counted(sent, 'message', 'messages')} sent and {number_words(delivered)} delivered",
+    ]
+    return f"{', '.join(parts)}; {verdict_words(report)}."
+
+
+def verdict_words(report: RunReport) -> str:
+    """What held, or what broke, in a few words."""
+    counts = tally(report)
+    if report.held:
+        if counts["not promised"]:
+            return f"all {counts['held']} properties that its services promise held"
+        return f"all {counts['held']} properties held"
+    broken = [
+        f"{property_id} {PROPERTIES[property_id].name} ({_counted(count, 'time', 'times')})"
+        for property_id, count in report.counts.items()
+    ]
+    more = f" and {len(broken) - 5} more" if len(broken) > 5 else ""
+    return f"{counts['violated']} of {len(PROPERTIES)} properties were broken: {', '.join(broken[:5])}{more}"
+
+
+def lines_of(report: RunReport, examples: dict[str, list[Example]]) -> list[Line]:
+    """A line for each property, broken ones first."""
+    lines = [_line(property_id, report, examples.get(property_id, [])) for property_id in PROPERTIES]
+    return sorted(lines, key=lambda line: ("violated", "held", "not promised").index(line.verdict))
+
+
+def _line(property_id: str, report: RunReport, examples: list[Example]) -> Line:
     item = PROPERTIES[property_id]
     verdict = report.verdicts[property_id]
-    found = [violation for violation in report.violations if violation.property == property_id]
     if verdict == "violated":
         sentence = f"{item.report[0].upper()}{item.report[1:]}."
     elif verdict == "held":
-        sentence = _HELD.get(property_id, item.statement)
+        sentence = HELD.get(property_id, item.statement)
     else:
         sentence = "No service in this run promises it."
-    return Line(
-        property_id,
-        item.name,
-        verdict,
-        sentence,
-        item.statement,
-        report.counts.get(property_id, 0),
-        [_place(violation, told) for violation in found[:SHOWN_VIOLATIONS]],
-    )
+    count = report.counts.get(property_id, 0)
+    return Line(property_id, item.name, verdict, sentence, item.statement, count, examples)
 
 
-def _place(violation: Violation, told: Story) -> Place:
-    if not violation.process:
-        return Place("the whole run", "", "", "", violation.text)
-    at = told.moments.get((violation.process, violation.incarnation, violation.position))
-    return Place(
-        process_name(violation.process, violation.incarnation),
-        violation.message or "",
-        str(violation.position),
-        "" if at is None else f"{at / SECOND:.3f} s",
-        violation.text,
-    )
-
-
-def _group(told: Story, index: int) -> dict[str, Any]:
-    group = told.groups[index]
+def _group(told: Story, group: GroupStory) -> dict[str, Any]:
     return {
         "facts": group,
         "lanes": pictures.lanes(told, group),
         "throughput": pictures.throughput(told, group) if group.delivered else "",
-        "latencies": pictures.latencies(group) if group.latencies else "",
+        "latencies": "" if group.latencies is None else pictures.latencies(group, group.latencies),
         "repairs": pictures.repairs(told, group) if group.asked else "",
     }
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{number_words(count)} {one if count == 1 else many}"

@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
-from unisono.pipeline.story import PERCENTILES, GroupStory, Lane, Mark, Shade, Story
+from msgspec.structs import replace
+
+from unisono.pipeline.lanes import Lane, Mark
+from unisono.pipeline.space_time import TONES
+from unisono.pipeline.story import GroupStory, Shade, Story
+from unisono.pipeline.story_counts import CURVE, PERCENTILES, Distribution
 from unisono.pipeline.templating import duration_words
+from unisono.properties.violation import process_name
 from unisono.units import MICROSECOND, SECOND
 
 WIDTH = 960
@@ -19,9 +25,13 @@ _TINTS = 8
 """Views with the same members have the same tint, as far as there are tints."""
 _LETTER = 6.6
 _ROW = 12
+MOST_LANES = 48
+"""Of a group so many lives are drawn."""
+_MOST_BARS = 2000
+"""Beyond this, bars and marks that would be thinner than a hair are left out."""
+_HAIR = 0.6
 _NAME_LETTERS = 12
 """Longer names are cut at the front, where the names of one host are alike."""
-_BINS = 36
 _SHAPES = {
     "start": "M-4,-5 L5,0 L-4,5 Z",
     "crash": "M-6,-6 L6,6 M-6,6 L6,-6",
@@ -40,14 +50,15 @@ Scale = Callable[[float], float]
 def lanes(story: Story, group: GroupStory) -> str:
     """Who was there when: a lane for each life, a bar for each view, shades for faults."""
     x = _time_scale(story.duration)
+    drawn = _readable(group, x)
     labels = _label_rows(story.faults, x)
     top = 34 + _ROW * max(labels, default=0)
-    height = top + _LANE_HEIGHT * len(group.lanes) + 26
-    middles = [top + _LANE_HEIGHT * index + _LANE_HEIGHT / 2 for index in range(len(group.lanes))]
-    parts = [*_shades(story, group, middles, labels, x, height), *_seconds(story.duration, x, height, top - 6)]
-    tints = _tints(group)
-    parts += _installations(group, middles, x)
-    for lane, y in zip(group.lanes, middles, strict=True):
+    height = top + _LANE_HEIGHT * len(drawn) + 26
+    middles = [top + _LANE_HEIGHT * index + _LANE_HEIGHT / 2 for index in range(len(drawn))]
+    parts = [*_shades(story, drawn, middles, labels, x, height), *_seconds(story.duration, x, height, top - 6)]
+    tints = _tints(drawn)
+    parts += _installations(drawn, middles, x)
+    for lane, y in zip(drawn, middles, strict=True):
         name = lane.name if len(lane.name) <= _NAME_LETTERS else f"…{lane.name[1 - _NAME_LETTERS :]}"
         parts.append(
             f'<text class="name" x="{_LEFT - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(name)}'
@@ -56,7 +67,20 @@ def lanes(story: Story, group: GroupStory) -> str:
         parts.append(f'<line class="life" x1="{x(lane.begin):.1f}" x2="{x(lane.end):.1f}" y1="{y:.1f}" y2="{y:.1f}"/>')
         parts += _bars(lane, y, x, tints)
         parts += [_mark(lane, mark, y, x) for mark in lane.marks]
-    return _svg(height, parts, "Who was there when")
+    return _svg(height, parts, f"Who was there when in group {group.name}")
+
+
+def _readable(group: GroupStory, x: Scale) -> list[Lane]:
+    """The lanes that are drawn, without what is too thin to be seen where there is too much of it."""
+    drawn = group.lanes[:MOST_LANES]
+    if sum(len(lane.bars) + len(lane.marks) for lane in drawn) <= _MOST_BARS:
+        return drawn
+    thinned = []
+    for lane in drawn:
+        bars = [bar for bar in lane.bars if x(bar.end) - x(bar.begin) >= _HAIR]
+        marks = list({(mark.kind, round(x(mark.at))): mark for mark in lane.marks}.values())
+        thinned.append(replace(lane, bars=bars, marks=marks))
+    return thinned
 
 
 def throughput(story: Story, group: GroupStory) -> str:
@@ -67,13 +91,14 @@ def throughput(story: Story, group: GroupStory) -> str:
     x = _time_scale(story.duration)
     y, grid = _rate_axis(max([1.0, *sent, *(rate for line in delivered for rate in line)]), "/s")
     parts = [*grid, *_seconds(story.duration, x, _PLOT_HEIGHT, 12)]
-    for lane, line in zip(group.lanes, delivered, strict=True):
+    for lane, line in list(zip(group.lanes, delivered, strict=True))[:MOST_LANES]:
         first, last = lane.begin // group.rates.step, lane.end // group.rates.step
         points = [((index + 0.5) * group.rates.step, line[index]) for index in range(first, min(last + 1, len(line)))]
-        parts.append(_line("delivered", points, x, y, f"delivered at {lane.name}", story.duration))
+        life = process_name(lane.process, lane.incarnation)
+        parts.append(_line("delivered", points, x, y, f"delivered at {lane.name}", story.duration, life))
     points = [((index + 0.5) * group.rates.step, rate) for index, rate in enumerate(sent)]
     parts.append(_line("sent", points, x, y, "sent by all", story.duration))
-    return _svg(_PLOT_HEIGHT, parts, "Throughput over time, in messages a second")
+    return _svg(_PLOT_HEIGHT, parts, f"Throughput over time in group {group.name}, in messages a second")
 
 
 def repairs(story: Story, group: GroupStory) -> str:
@@ -88,39 +113,36 @@ def repairs(story: Story, group: GroupStory) -> str:
         for index, count in enumerate(group.rates.asked)
         if count
     ]
-    return _svg(_PLOT_HEIGHT, [*grid, *_seconds(story.duration, x, _PLOT_HEIGHT, 12), *columns], "Requests for repair")
+    parts = [*grid, *_seconds(story.duration, x, _PLOT_HEIGHT, 12), *columns]
+    return _svg(_PLOT_HEIGHT, parts, f"Requests for repair over time in group {group.name}")
 
 
-def latencies(group: GroupStory) -> str:
-    """How many messages took how long to reach the last member; the axis of time is logarithmic."""
-    values = [max(float(MICROSECOND), float(value)) for value in group.latencies]
-    low, high = math.log10(values[0]), math.log10(values[-1])
-    if high - low < 0.1:
-        low, high = low - 0.1, high + 0.1
-    counts = [0] * _BINS
-    for value in values:
-        counts[min(_BINS - 1, int((math.log10(value) - low) / (high - low) * _BINS))] += 1
+def buffers(story: Story, step: int) -> str:
+    """How full each buffer was over time, in percent of its cap."""
+    x = _time_scale(story.duration)
+    full = [[100 * value / max(1, buffer.cap) for value in buffer.steps] for buffer in story.buffers]
+    y, grid = _rate_axis(max([1.0, *(value for line in full for value in line)]), "%")
+    parts = [*grid, *_seconds(story.duration, x, _PLOT_HEIGHT, 12)]
+    for index, (buffer, line) in enumerate(zip(story.buffers, full, strict=True)):
+        points = [((place + 0.5) * step, value) for place, value in enumerate(line)]
+        title = f"{buffer.name}: at most {buffer.highest} of {buffer.cap}"
+        parts.append(_line(f"series m{index % TONES} dash{index // TONES}", points, x, y, title, story.duration))
+    return _svg(_PLOT_HEIGHT, parts, "How full the buffers were over time, in percent of their caps")
 
-    def x(value: float) -> float:
-        return _LEFT + (WIDTH - _LEFT - _RIGHT) * (math.log10(value) - low) / (high - low)
 
-    y, grid = _rate_axis(float(max(counts)), "", top=20 + _ROW * len(PERCENTILES))
-    parts = list(grid)
-    for index, count in enumerate(counts):
-        begin, end = (10 ** (low + (high - low) * edge / _BINS) for edge in (index, index + 1))
+def latencies(group: GroupStory, found: Distribution) -> str:
+    """How many messages took how long to reach the last member, and how many in all; time is logarithmic."""
+    x, ticks = _logarithmic(found.edges[0], found.edges[-1])
+    y, grid = _rate_axis(float(max(found.bins)), "", top=20 + _ROW * len(PERCENTILES))
+    parts = [*grid, *ticks]
+    for begin, end, count in zip(found.edges, found.edges[1:], found.bins, strict=False):
         if count:
             parts.append(
                 f'<rect class="column" x="{x(begin) + 0.5:.1f}" y="{y(count):.1f}" width="{x(end) - x(begin) - 1:.1f}" '
                 f'height="{y(0) - y(count):.1f}"><title>{count} messages from {duration_words(begin)} to '
                 f"{duration_words(end)}</title></rect>"
             )
-    for power in range(math.floor(low), math.ceil(high) + 1):
-        for value in (factor * 10.0**power for factor in ((1, 2, 5) if high - low < 2.5 else (1,))):
-            if low <= math.log10(value) <= high:
-                words = duration_words(value)
-                parts.append(f'<text x="{x(value):.1f}" y="{_PLOT_HEIGHT - 4}" text-anchor="middle">{words}</text>')
-    for row, percent in enumerate(PERCENTILES):
-        value = float(max(MICROSECOND, group.percentile(percent)))
+    for row, (percent, value) in enumerate(found.percentiles.items()):
         place, line = x(value), 14 + _ROW * row
         anchor = "end" if place > WIDTH - 130 else "start"
         parts.append(
@@ -128,13 +150,62 @@ def latencies(group: GroupStory) -> str:
             f'<text class="strong" x="{place + (-5 if anchor == "end" else 5):.1f}" y="{line}" text-anchor="{anchor}">'
             f"p{percent} {duration_words(value)}</text>"
         )
-    return _svg(_PLOT_HEIGHT, parts, "Latency to the last member")
+    return _svg(_PLOT_HEIGHT, parts, f"Latency to the last member in group {group.name}")
+
+
+def shares(named: Sequence[tuple[str, Distribution]], label: str) -> str:
+    """For several distributions, the part of all messages that took no longer than a time, which is logarithmic."""
+    least = min(found.edges[0] for _, found in named)
+    most = max(found.edges[-1] for _, found in named)
+    x, ticks = _logarithmic(least, most)
+    y, grid = _rate_axis(100.0, "%")
+    parts = [*grid, *ticks]
+    for index, (name, found) in enumerate(named):
+        points = " ".join(f"{x(value):.1f},{y(percent):.1f}" for value, percent in zip(found.curve, CURVE, strict=True))
+        title = f"{name}: half within {duration_words(found.percentiles[50])}"
+        parts.append(
+            f'<polyline class="series m{index % TONES} dash{index % 4}" points="{points}">'
+            f"<title>{escape(title)}</title></polyline>"
+        )
+    return _svg(_PLOT_HEIGHT, parts, label)
+
+
+def rates_compared(named: Sequence[tuple[str, Story, GroupStory]], label: str) -> str:
+    """Messages sent a second over time, a line for each run."""
+    duration = max(story.duration for _, story, _ in named)
+    lines = [[count * SECOND / group.rates.step for count in group.rates.sent] for _, _, group in named]
+    x = _time_scale(duration)
+    y, grid = _rate_axis(max([1.0, *(rate for line in lines for rate in line)]), "/s")
+    parts = [*grid, *_seconds(duration, x, _PLOT_HEIGHT, 12)]
+    for index, ((name, _, group), line) in enumerate(zip(named, lines, strict=True)):
+        points = [((place + 0.5) * group.rates.step, rate) for place, rate in enumerate(line)]
+        parts.append(_line(f"series m{index % TONES} dash{index % 4}", points, x, y, f"sent in {name}", duration))
+    return _svg(_PLOT_HEIGHT, parts, label)
+
+
+def _logarithmic(least: float, most: float) -> tuple[Scale, list[str]]:
+    """A scale of time by its logarithm, and its labels."""
+    low, high = math.log10(max(least, MICROSECOND)), math.log10(max(most, MICROSECOND))
+    if high - low < 0.1:
+        low, high = low - 0.1, high + 0.1
+
+    def x(value: float) -> float:
+        place = (math.log10(max(value, MICROSECOND)) - low) / (high - low)
+        return _LEFT + (WIDTH - _LEFT - _RIGHT) * min(1.0, max(0.0, place))
+
+    labels = []
+    for power in range(math.floor(low), math.ceil(high) + 1):
+        for value in (factor * 10.0**power for factor in ((1, 2, 5) if high - low < 2.5 else (1,))):
+            if low <= math.log10(value) <= high:
+                words = duration_words(value)
+                labels.append(f'<text x="{x(value):.1f}" y="{_PLOT_HEIGHT - 4}" text-anchor="middle">{words}</text>')
+    return x, labels
 
 
 def _svg(height: float, parts: Sequence[str], label: str) -> str:
     inside = "\n".join(parts)
     box = f"0 0 {WIDTH} {height:.0f}"
-    return f'<svg class="picture" viewBox="{box}" role="img" aria-label="{escape(label)}">\n{inside}\n</svg>'
+    return f'<svg class="picture" viewBox="{box}" role="img">\n<title>{escape(label)}</title>\n{inside}\n</svg>'
 
 
 def _time_scale(duration: int) -> Scale:
@@ -171,9 +242,18 @@ def _nice(at_least: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= at_least * 0.999)
 
 
-def _line(kind: str, points: Sequence[tuple[float, float]], x: Scale, y: Scale, title: str, duration: int) -> str:
+def _line(
+    kind: str,
+    points: Sequence[tuple[float, float]],
+    x: Scale,
+    y: Scale,
+    title: str,
+    duration: int,
+    life: str | None = None,
+) -> str:
+    whose = "" if life is None else f" data-life={quoteattr(life)}"
     path = " ".join(f"{x(min(at, duration)):.1f},{y(rate):.1f}" for at, rate in points)
-    return f'<polyline class="{kind}" points="{path}"><title>{escape(title)}</title></polyline>'
+    return f'<polyline class="{kind}" points="{path}"{whose}><title>{escape(title)}</title></polyline>'
 
 
 def _label_rows(faults: Sequence[Shade], x: Scale) -> list[int]:
@@ -189,7 +269,7 @@ def _label_rows(faults: Sequence[Shade], x: Scale) -> list[int]:
 
 
 def _shades(
-    story: Story, group: GroupStory, middles: Sequence[float], labels: Sequence[int], x: Scale, height: float
+    story: Story, drawn: Sequence[Lane], middles: Sequence[float], labels: Sequence[int], x: Scale, height: float
 ) -> Iterator[str]:
     for load in story.loads:
         end = story.duration if load.end is None else load.end
@@ -206,7 +286,7 @@ def _shades(
             yield f'<line class="fault" x1="{begin:.1f}" x2="{begin:.1f}" {ends}>{title}</line>'
         else:
             width = max(1.5, x(fault.end) - begin)
-            taken = [y for lane, y in zip(group.lanes, middles, strict=True) if lane.process in fault.members]
+            taken = [y for lane, y in zip(drawn, middles, strict=True) if lane.process in fault.members]
             spans = (
                 [(y - _LANE_HEIGHT / 2, _LANE_HEIGHT) for y in taken]
                 if fault.members
@@ -226,19 +306,19 @@ def _span(shade: Shade) -> str:
     return f"at {begin}" if shade.end is None else f"from {begin} to {shade.end / SECOND:.2f} s"
 
 
-def _tints(group: GroupStory) -> dict[tuple[str, ...], int]:
+def _tints(drawn: Sequence[Lane]) -> dict[tuple[str, ...], int]:
     """A tint for each set of members, those that lasted longest first."""
     lasted: Counter[tuple[str, ...]] = Counter()
-    for lane in group.lanes:
+    for lane in drawn:
         for bar in lane.bars:
             lasted[tuple(sorted(bar.members))] += bar.end - bar.begin
     return {members: index % _TINTS for index, (members, _) in enumerate(lasted.most_common())}
 
 
-def _installations(group: GroupStory, middles: Sequence[float], x: Scale) -> Iterator[str]:
+def _installations(drawn: Sequence[Lane], middles: Sequence[float], x: Scale) -> Iterator[str]:
     """A line for each agreed view, through the places where its members installed it."""
     places: dict[str, list[str]] = {}
-    for lane, y in zip(group.lanes, middles, strict=True):
+    for lane, y in zip(drawn, middles, strict=True):
         for bar in lane.bars:
             if bar.agreed is not None:
                 places.setdefault(bar.agreed, []).append(f"{x(bar.begin):.1f},{y:.1f}")

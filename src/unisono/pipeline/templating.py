@@ -6,6 +6,7 @@ otherwise, and a name that it is not given is an error.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from typing import Any
@@ -18,15 +19,19 @@ TEMPLATES = "templates"
 
 def why_no_page() -> str | None:
     """What a page lacks here, if anything."""
-    if find_spec("jinja2") is None:
-        return "a page needs jinja2; install it with: pip install 'unisono[lab]'"
-    return None
+    missing = [name for name in ("jinja2", "numpy", "pyarrow") if find_spec(name) is None]
+    return f"a page needs {' and '.join(missing)}; install it with: pip install 'unisono[lab]'" if missing else None
 
 
 def render(template: str, **values: Any) -> str:
     """The page that a template of this package makes of these values."""
     if (missing := why_no_page()) is not None:
         raise UnisonoError(missing)
+    return str(_environment().get_template(template).render(second=SECOND, **values))
+
+
+@cache
+def _environment() -> Any:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
@@ -37,7 +42,7 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(duration=duration_words, number=number_words, size=size_words)
-    return environment.get_template(template).render(second=SECOND, **values)
+    return environment
 
 
 def duration_words(nanoseconds: float) -> str:

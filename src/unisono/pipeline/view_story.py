@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Sequence
 
 from msgspec import Struct
 
-from unisono.trace.schema import AnyRow, DeliverRow, ViewRow
+from unisono.pipeline.story_counts import Clock, Life, Sum
+from unisono.trace.schema import MembershipRow, RepairRow, ViewRow
 
 
 class ViewStory(Struct, frozen=True):
-    """One agreed view: from its first installation to its last, and the messages that were delivered in it.
+    """One agreed view: from its first installation to its last; `delivered` is by the life that delivered most in it.
 
+    The repair that led to it had `begun` when its first member said so, and had what each has when the first `cut` was
+    told; `blocked` is the longest time from a member's beginning to its view. They are null where no row tells them.
     One that stands `by_order` was not agreed by repair: who sends changed at that place in the order of messages.
     """
 
@@ -25,6 +30,9 @@ class ViewStory(Struct, frozen=True):
     primary: bool | None
     delivered: int
     by_order: bool
+    begun: int | None = None
+    cut: int | None = None
+    blocked: int | None = None
 
 
 def is_agreed(row: ViewRow) -> bool:
@@ -47,28 +55,70 @@ def why_words(rows: Sequence[ViewRow]) -> str:
     return "; ".join(f"{', '.join(sorted(names))} {words}" for words, names in said.items())
 
 
-def view_stories(rows: Sequence[AnyRow], when: Callable[[AnyRow], int]) -> list[ViewStory]:
-    """The agreed views among the rows of one group, by the time when they first stood."""
-    installed: dict[str, list[ViewRow]] = {}
-    delivered: dict[str, set[tuple[str, int, int]]] = {}
-    for row in rows:
-        if row.view is not None and isinstance(row, ViewRow) and is_agreed(row):
-            installed.setdefault(row.view, []).append(row)
-        elif row.view is not None and isinstance(row, DeliverRow):
-            delivered.setdefault(row.view, set()).add((row.source, row.source_incarnation, row.number))
-    stories = [
-        ViewStory(
-            view=view,
-            members=tuple(start.source for start in some[0].start),
-            first=min(map(when, some)),
-            last=max(map(when, some)),
-            installed=len(some),
-            why=why_words(some),
-            merged=len(some[0].merged),
-            primary=some[0].primary,
-            delivered=len(delivered.get(view, ())),
-            by_order=some[0].era is not None,
-        )
-        for view, some in installed.items()
-    ]
-    return sorted(stories, key=lambda story: (story.first, story.view))
+def view_stories(
+    views: Sequence[ViewRow], begun: Sequence[MembershipRow], cuts: Sequence[RepairRow], heard: Sum, clock: Clock
+) -> list[ViewStory]:
+    """The agreed views of one group, by the time when they first stood; `begun` are its MRAs, `cuts` its CUTs."""
+    installed: dict[str, list[ViewRow]] = defaultdict(list)
+    before: dict[tuple[str, int, int], int] = {}
+    last: dict[Life, int] = {}
+    for row in sorted(views, key=lambda row: row.position):
+        if row.view is not None and is_agreed(row):
+            installed[row.view].append(row)
+            life = (row.process, row.incarnation)
+            before[*life, row.position] = last.get(life, -1)
+            last[life] = row.position
+    starts = _by_life(begun, clock)
+    told = _by_life(cuts, clock)
+    return sorted(
+        (_view_story(view, some, before, starts, told, heard, clock) for view, some in installed.items()),
+        key=lambda story: (story.first, story.view),
+    )
+
+
+def _by_life(
+    rows: Sequence[MembershipRow] | Sequence[RepairRow], clock: Clock
+) -> dict[Life, tuple[list[int], list[int]]]:
+    """Positions and times of rows, each life in its order."""
+    found: dict[Life, tuple[list[int], list[int]]] = {}
+    for row in sorted(rows, key=lambda row: row.position):
+        positions, times = found.setdefault((row.process, row.incarnation), ([], []))
+        positions.append(row.position)
+        times.append(clock.when(row))
+    return found
+
+
+def _view_story(
+    view: str,
+    some: list[ViewRow],
+    before: dict[tuple[str, int, int], int],
+    starts: dict[Life, tuple[list[int], list[int]]],
+    told: dict[Life, tuple[list[int], list[int]]],
+    heard: Sum,
+    clock: Clock,
+) -> ViewStory:
+    def first_since_the_last_view(row: ViewRow, rows: dict[Life, tuple[list[int], list[int]]]) -> int | None:
+        life = (row.process, row.incarnation)
+        positions, times = rows.get(life, ([], []))
+        index = bisect(positions, before[*life, row.position])
+        return times[index] if index < len(positions) and positions[index] < row.position else None
+
+    begins = {row.process: first_since_the_last_view(row, starts) for row in some}
+    known = [at for at in begins.values() if at is not None]
+    cuts = [at for row in some if (at := first_since_the_last_view(row, told)) is not None]
+    blocked = [clock.when(row) - at for row in some if (at := begins[row.process]) is not None]
+    return ViewStory(
+        view=view,
+        members=tuple(start.source for start in some[0].start),
+        first=min(map(clock.when, some)),
+        last=max(map(clock.when, some)),
+        installed=len(some),
+        why=why_words(some),
+        merged=len(some[0].merged),
+        primary=some[0].primary,
+        delivered=heard.most_in(view),
+        by_order=some[0].era is not None,
+        begun=min(known, default=None),
+        cut=min(cuts, default=None),
+        blocked=max(blocked, default=None),
+    )

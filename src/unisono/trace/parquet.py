@@ -162,17 +162,22 @@ def read_table(path: str | os.PathLike[str], family: str) -> Iterator[AnyRow]:
     try:
         with parquet.ParquetFile(path) as file:
             _refuse_other_columns(name, file.schema_arrow, arrow_schema(family))
-            kind = FAMILIES[family]
-            readers = _value_readers(kind)
             for batch in file.iter_batches(batch_size=ROW_GROUP_ROWS):
-                columns = [
-                    [read(value) for value in column.to_pylist()] if read else column.to_pylist()
-                    for column, read in zip(batch.columns, readers.values(), strict=True)
-                ]
-                for values in zip(*columns, strict=True):
-                    yield kind(**dict(zip(readers, values, strict=True)))
+                yield from rows_of(batch, family)
     except (OSError, pyarrow.ArrowException) as error:
         raise TraceError(f"cannot read {name}: {error}") from error
+
+
+def rows_of(batch: Any, family: str) -> Iterator[AnyRow]:
+    """The rows of an Arrow batch or table that has all columns of a family."""
+    kind = FAMILIES[family]
+    readers = _value_readers(kind)
+    columns = [
+        [read(value) for value in column.to_pylist()] if read else column.to_pylist()
+        for column, read in zip(batch.columns, readers.values(), strict=True)
+    ]
+    for values in zip(*columns, strict=True):
+        yield kind(**dict(zip(readers, values, strict=True)))
 
 
 def table_metadata(path: str | os.PathLike[str], family: str) -> Any:
