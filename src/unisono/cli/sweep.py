@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from unisono.cli.runs import Made, add_to_catalogue
-from unisono.cli.simulate import INTERRUPTED, seed_range
+from unisono.cli.simulate import INTERRUPTED, run_options, seed_range
 from unisono.cli.simulation_report import echo_json
 from unisono.cli.sweep_report import SweepProgress, show_sweep
+from unisono.simulation.draw import draw
 from unisono.sweeps.task import Keep
 from unisono.trace.run_directory import canonical_json
 
@@ -156,6 +157,7 @@ class _Call:
                     self._asked.scenario,
                     row.seed,
                     row.violations,
+                    run_options(draw(self._grid[row.point].scenario, row.seed), self._grid[row.point].changes),
                 )
                 for row in rows
                 if row.trace is not None

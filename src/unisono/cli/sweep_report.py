@@ -46,15 +46,16 @@ class SweepProgress:
             self._status.stop()
 
     def begin(self, done: int) -> None:
-        """Work begins, with so many seeds done by earlier calls."""
+        """Work begins, with so many seeds done by earlier calls; the rate counts from the first that comes now."""
         self._before = self._done
-        self._began = monotonic()
         if done:
             typer.echo(f"going on: {done} of {self._total} seeds are done", err=True)
 
     def advance(self, failed: bool) -> None:
         self._done += 1
         self._failing += failed
+        if self._done == self._before + 1:
+            self._began = monotonic()
         if self._status is not None:
             self._status.update(self.line())
         elif monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
@@ -64,7 +65,7 @@ class SweepProgress:
     def line(self) -> str:
         """Where it is, how fast, and how long it will take."""
         told = f"{self._done} of {self._total} seeds, {self._failing} failing"
-        here, seconds = self._done - self._before, monotonic() - self._began
+        here, seconds = self._done - self._before - 1, monotonic() - self._began
         if here <= 0 or seconds <= 0:
             return told
         left = (self._total - self._done) * seconds / here
@@ -106,12 +107,16 @@ def show_sweep(
         if point.missing_marks:
             typer.echo(f"{point.name} never reached: {', '.join(point.missing_marks)}")
     done, held, failing = (sum(getattr(point, name) for point in points) for name in ("seeds", "held", "failing"))
-    ran = f"{done} seeds" if done == asked else f"{done} of {asked} seeds"
+    ran = _counted(done, "seed") if done == asked else f"{done} of {asked} seeds"
     expected = "" if scenario.expect == "held" else f"; {scenario.expect} was to be violated"
-    typer.echo(f"{scenario.name}: {len(points)} points, {ran}, {held} held, {failing} failing{expected}")
+    typer.echo(f"{scenario.name}: {_counted(len(points), 'point')}, {ran}, {held} held, {failing} failing{expected}")
 
 
 def _time_words(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

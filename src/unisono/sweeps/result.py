@@ -16,9 +16,9 @@ class SeedRow(Struct, frozen=True, kw_only=True):
 
     `violations` has every property that was promised, with the number of its violations; `messages` to `datagram_bytes`
     are the counters that most ask for. Latencies are from SEND to the last delivery, in simulated milliseconds, null
-    where nothing was delivered. `seconds` and `host` are where and how long it ran. Of a seed that stopped only
-    `stopped`, the error, and `origin`, where it came from, are known. `trace` is the folder below `traces`, and
-    `no_trace` says why one that was asked for is not there.
+    where nothing was delivered. `began` (seconds since 1970), `seconds` and `host` are when, how long and where it ran.
+    Of a seed that stopped only `stopped`, the error, and `origin`, where it came from, are known. `trace` is the folder
+    below `traces`, and `no_trace` says why one that was asked for is not there.
     """
 
     point: int
@@ -41,6 +41,7 @@ class SeedRow(Struct, frozen=True, kw_only=True):
     latency_highest_ms: float | None = None
     rows: int = 0
     events: int = 0
+    began: float = 0.0
     seconds: float = 0.0
     host: str = ""
     stopped: str | None = None

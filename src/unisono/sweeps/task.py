@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, time
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from unisono.simulation.draw import draw
 from unisono.simulation.latencies import Latencies
@@ -82,7 +83,7 @@ def run_task(data: bytes) -> Iterator[bytes]:
 
 def run_seed(scenario: Scenario, point: int, seed: int, wanted: bool) -> Returned:
     """One seed, with its trace where it is wanted or where it fails."""
-    began = perf_counter()
+    began, when = perf_counter(), time()
     try:
         with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
             out = Path(folder) / "run"
@@ -93,27 +94,21 @@ def run_seed(scenario: Scenario, point: int, seed: int, wanted: bool) -> Returne
             if failed and not wanted:
                 run(drawn, out)
             packed, no_trace = pack(out) if wanted or failed else (None, None)
-            return Returned(_row(point, outcome, latencies, failed, perf_counter() - began, no_trace), packed)
+            row = _row(point, outcome, latencies, failed, no_trace)
+            return Returned(replace(row, began=when, seconds=perf_counter() - began), packed)
     except Exception as error:
         words = str(error).partition("\n")[0]
-        row = stopped_row(point, seed, f"{type(error).__name__}: {words}", perf_counter() - began, _host())
-        return Returned(row=_with_origin(row, traceback.format_exc()))
+        row = stopped_row(point, seed, f"{type(error).__name__}: {words}")
+        origin = traceback.format_exc()
+        return Returned(replace(row, origin=origin, host=_host(), began=when, seconds=perf_counter() - began))
 
 
-def stopped_row(point: int, seed: int, why: str, seconds: float = 0.0, host: str = "") -> SeedRow:
+def stopped_row(point: int, seed: int, why: str) -> SeedRow:
     """The row of a seed that came to no outcome."""
-    return SeedRow(point=point, seed=seed, verdict="stopped", failed=True, stopped=why, seconds=seconds, host=host)
+    return SeedRow(point=point, seed=seed, verdict="stopped", failed=True, stopped=why)
 
 
-def _with_origin(row: SeedRow, origin: str) -> SeedRow:
-    from msgspec.structs import replace
-
-    return replace(row, origin=origin)
-
-
-def _row(
-    point: int, outcome: Outcome, latencies: Latencies, failed: bool, seconds: float, no_trace: str | None
-) -> SeedRow:
+def _row(point: int, outcome: Outcome, latencies: Latencies, failed: bool, no_trace: str | None) -> SeedRow:
     counters = outcome.counters
     # A violation of what was not promised counts too.
     unpromised = {name: 1 for name in outcome.violated if not outcome.verdicts.get(name)}
@@ -139,7 +134,6 @@ def _row(
         latency_highest_ms=times.get("highest"),
         rows=latencies.rows,
         events=outcome.events,
-        seconds=seconds,
         host=_host(),
         no_trace=no_trace,
     )
