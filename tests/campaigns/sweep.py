@@ -28,7 +28,6 @@ OTHERS = 0.05
 """With more than this the machine is not quiet enough to tell."""
 SAMPLE_SECONDS = 0.5
 TICKS = os.sysconf("SC_CLK_TCK")
-SCENARIO = ["quiet-lan", "--set", "duration=2s", "--set", "settle=2s", "--set", "loss=0.05"]
 
 
 class Usage:
@@ -87,9 +86,11 @@ def _processes() -> Iterator[tuple[int, int, int, int]]:
         yield int(entry.name), int(fields[1]), int(fields[19]), int(fields[11]) + int(fields[12])
 
 
-def sweep(out: Path, seeds: int, master: str | None = None, python: Path | None = None) -> Usage:
-    """Run the command; its usage is measured from the first results on."""
-    command = [sys.executable, "-m", "unisono", "sweep", *SCENARIO, "--seeds", f"0:{seeds}", "--out", str(out)]
+def sweep(out: Path, seeds: int, duration: str, master: str | None = None, python: Path | None = None) -> Usage:
+    """Run the command, and watch what it uses."""
+    command = [sys.executable, "-m", "unisono", "sweep", "quiet-lan", "--seeds", f"0:{seeds}", "--out", str(out)]
+    for change in (f"duration={duration}", f"settle={duration}", "loss=0.05"):
+        command += ["--set", change]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     if master is not None:
         command += ["--master", master]
@@ -134,17 +135,18 @@ def verdict(row: SeedRow) -> tuple[object, ...]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2000, help="how many")
+    parser.add_argument("--duration", default="2s", help="how long a seed simulates, before it settles as long")
     parser.add_argument("--local", action="store_true", help="leave the cluster out")
     options = parser.parse_args()
     complaints: list[str] = []
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     with TemporaryDirectory(prefix="unisono-sweep-") as folder:
-        usage = sweep(Path(folder) / "here", options.seeds)
+        usage = sweep(Path(folder) / "here", options.seeds, options.duration)
         here = results(Path(folder) / "here")
         complaints += judge_usage(usage, list(here.values()))
         if not options.local:
             with Standalone(Path(folder) / "spark", memory="2g") as spark:
-                sweep(Path(folder) / "there", options.seeds, spark.master, spark.python)
+                sweep(Path(folder) / "there", options.seeds, options.duration, spark.master, spark.python)
             there = results(Path(folder) / "there")
             different = [seed for seed in here if verdict(here[seed]) != verdict(there[seed])]
             print(f"on the cluster: {len(there)} seeds, {len(different)} with another verdict")

@@ -12,7 +12,6 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CONNECT_SECONDS = 5.0
-START_SECONDS = 45.0
-"""Spark itself tries a master that does not speak its language for a minute, and says nothing."""
-WORKERS_SECONDS = 60.0
-"""So long a cluster has to give the first core."""
+WORKERS_SECONDS = 180.0
+"""So long a cluster has to give the first core; on a busy machine an executor alone takes a minute to start."""
 
 NEEDED = ("pyarrow", "numpy", *shipping.COMPILED, shipping.PACKAGE)
 _PYTHON = "PYSPARK_PYTHON"
@@ -79,6 +76,17 @@ def settings(master: str) -> dict[str, str]:
     if mine is not None and not (os.environ.get("SPARK_LOCAL_IP") or os.environ.get("SPARK_LOCAL_HOSTNAME")):
         chosen |= {"spark.driver.host": mine, "spark.driver.bindAddress": mine}
     return chosen
+
+
+def why_not_started(master: str, error: object) -> str:
+    """A sentence for a session that did not start although something answers at the address of its master."""
+    text = str(error)
+    if not master.startswith("spark://"):
+        return f"Spark does not start on {master}: {first_line(text)}"
+    return (
+        f"Spark was not taken by {master}, although something answers there; check that it is the port of a master"
+        f" (7077 by default, not that of its web page) and that Spark there has the version of this one: {_cause(text)}"
+    )
 
 
 def python_of_workers(master: str) -> str:
@@ -209,36 +217,11 @@ def refuse_unseen(session: SparkSession, paths: Sequence[Path]) -> None:
         )
 
 
+def _cause(text: str) -> str:
+    """The innermost reason in what Java says."""
+    causes = re.findall(r"(?:Caused by: |^: )(.+)", text, re.MULTILINE)
+    return causes[-1].strip() if causes else first_line(text)
+
+
 def first_line(error: object) -> str:
     return str(error).strip().partition("\n")[0]
-
-
-@contextmanager
-def given_up_after(seconds: float, master: str) -> Iterator[None]:
-    """While this is open Spark starts; when it takes longer than that its Java is ended, and an error says why."""
-    from pyspark import SparkContext
-
-    late = threading.Event()
-
-    def give_up() -> None:
-        gateway = SparkContext._gateway
-        if gateway is not None:
-            late.set()
-            gateway.proc.kill()
-
-    timer = threading.Timer(seconds, give_up)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    except Exception as error:
-        if not late.is_set():
-            raise
-        # Whoever starts Spark in this process again needs a new Java.
-        SparkContext._gateway = SparkContext._jvm = None
-        raise UnisonoError(
-            f"something answers at {master}, but not as a Spark master of this version within {seconds:.0f} s;"
-            " check the port (7077 by default, not that of the web page) and the version of Spark there"
-        ) from error
-    finally:
-        timer.cancel()

@@ -123,12 +123,13 @@ def start(
         for key, value in chosen.items():
             builder = builder.config(key, value)
         try:
-            if profile != "cluster" or master is None:
-                return builder.getOrCreate()
-            with cluster.given_up_after(cluster.START_SECONDS, master):
-                session = builder.getOrCreate()
+            session = builder.getOrCreate()
         except (PySparkException, Py4JError, OSError) as error:
-            raise UnisonoError(f"Spark does not start: {cluster.first_line(error)}") from error
+            if profile == "cluster" and master is not None:
+                raise UnisonoError(cluster.why_not_started(master, error)) from error
+            raise UnisonoError(f"Spark does not start: {error}") from error
+    if profile != "cluster" or master is None:
+        return session
     try:
         cluster.check(session, master)
     except BaseException:
