@@ -14,7 +14,18 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DRIVERS_AND_LABORATORY = {"cli", "group", "pipeline", "properties", "runtime", "simulation", "sync", "trace", "trials"}
+DRIVERS_AND_LABORATORY = {
+    "cli",
+    "group",
+    "pipeline",
+    "properties",
+    "runtime",
+    "simulation",
+    "sweeps",
+    "sync",
+    "trace",
+    "trials",
+}
 
 
 def contracts() -> dict[str, dict[str, Any]]:

@@ -65,11 +65,11 @@ def audit(
 
 
 def audit_with_what_is_there(
-    directories: list[Path], progress: AuditProgress, engine: AuditEngine | None = None
+    directories: list[Path], progress: AuditProgress, engine: AuditEngine | None = None, master: str | None = None
 ) -> AuditReport:
     """By whom the caller chose, else by Spark; where it does not start here, by the monitors, and that is said."""
-    if engine is not None:
-        return _audit(directories, engine, None, progress)
+    if engine is not None or master is not None:
+        return _audit(directories, engine or AuditEngine.SPARK, master, progress)
     try:
         return _audit(directories, AuditEngine.SPARK, None, progress)
     except TraceError:

@@ -22,6 +22,7 @@ from unisono.cli.probe import probe
 from unisono.cli.report import report
 from unisono.cli.runs import runs
 from unisono.cli.simulate import simulate
+from unisono.cli.sweep import sweep
 from unisono.cli.top import top
 from unisono.cli.watch import watch
 from unisono.errors import UnisonoError
@@ -57,6 +58,7 @@ def _unisono(
 
 
 app.command()(simulate)
+app.command()(sweep)
 app.command()(chat)
 app.command()(control)
 app.command()(gateway)

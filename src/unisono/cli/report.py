@@ -30,6 +30,9 @@ def report(
     engine: Annotated[
         AuditEngine | None, typer.Option(help="Who checks; by default Spark, and where it does not start the monitors.")
     ] = None,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="The Spark to use; by default one on all cores of this machine.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Audit a run and write a page about it; of several runs, one page that compares them with the first.
@@ -43,6 +46,8 @@ def report(
       unisono report runs/seed-17 --out seed-17.html --engine monitor
       unisono report runs/seed-17 runs/seed-18 --out both.html
     """
+    if master is not None and engine is AuditEngine.MONITOR:
+        raise typer.BadParameter("only Spark has a master", param_hint="--master")
     if (missing := why_no_page()) is not None:
         raise UnisonoError(missing)
     from unisono.pipeline.comparison import one_run, write_comparison
@@ -53,7 +58,7 @@ def report(
     target = out if out is not None else page_place(directories[0]) if len(directories) == 1 else COMPARISON
     try:
         with AuditProgress() as progress:
-            audited = audit_with_what_is_there(directories, progress, engine)
+            audited = audit_with_what_is_there(directories, progress, engine, master)
             if len(directories) == 1:
                 write_page(directories[0], audited, target, progress.tell)
             else:

@@ -173,9 +173,14 @@ def _chosen_seeds(scenario: Scenario, seed: int | None, seeds: str | None) -> ra
         return range(first, first + 1)
     if seed is not None:
         raise typer.BadParameter("give either --seed or --seeds", param_hint="--seeds")
-    match = re.fullmatch(r"(\d{1,18}):(\d{1,18})", seeds)
+    return seed_range(seeds)
+
+
+def seed_range(text: str) -> range:
+    """The seeds that `--seeds` names."""
+    match = re.fullmatch(r"(\d{1,18}):(\d{1,18})", text)
     if match is None or int(match[1]) >= int(match[2]):
-        raise typer.BadParameter(f"expected A:B with A below B, such as 0:100, got {seeds!r}", param_hint="--seeds")
+        raise typer.BadParameter(f"expected A:B with A below B, such as 0:100, got {text!r}", param_hint="--seeds")
     return range(int(match[1]), int(match[2]))
 
 

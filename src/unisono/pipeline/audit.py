@@ -14,9 +14,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.errors import TraceError
+from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.audits.forms import spark_form
 from unisono.pipeline.audits.projections import Projections
+from unisono.pipeline.cluster import refuse_unseen, why_workers_fail
 from unisono.pipeline.report import KEPT_VIOLATIONS, AuditReport, RunFacts, RunReport, run_report
 from unisono.pipeline.runs import SMALL_BYTES, Progress, as_tables, find_runs, stored_bytes
 from unisono.pipeline.tables import Tables, read_tables
@@ -41,6 +42,7 @@ def audit(
     with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
         began = perf_counter()
         folders = as_tables(find_runs(directories), folder, progress)
+        refuse_unseen(session, folders)
         tables = read_tables(session, folders)
         with read_to_the_end(), sized_for(session, stored_bytes(folders)):
             return audit_tables(tables, progress, perf_counter() - began)
@@ -52,6 +54,8 @@ def read_to_the_end() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
+        if (told := why_workers_fail(str(error))) is not None:
+            raise UnisonoError(told) from error
         raise TraceError(f"the trace cannot be read to its end: {_first_line(error)}") from error
 
 

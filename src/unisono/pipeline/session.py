@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from unisono.errors import UnisonoError
+from unisono.pipeline import cluster, shipping
 from unisono.pipeline.java import JavaFrom, java_home
 
 if TYPE_CHECKING:
@@ -84,38 +85,69 @@ _JAVA_OPTIONS: dict[Profile, str] = {
 }
 
 
-def start(profile: Profile = "local", master: str | None = None, java: JavaFrom = "any") -> SparkSession:
+def profile_of(master: str | None) -> Profile:
+    """The profile for work of any size under this master."""
+    return "cluster" if cluster.is_cluster(master) else "local"
+
+
+def start(
+    profile: Profile = "local",
+    master: str | None = None,
+    java: JavaFrom = "any",
+    more: Mapping[str, str] | None = None,
+) -> SparkSession:
     """A session of this profile; one that runs in this process already is returned as it is.
 
-    A cluster needs the address of its master. `java` forces where Java comes from.
+    A cluster needs the address of its master; its workers are given the code and looked at before this returns.
+    `java` forces where Java comes from, `more` are settings of Spark that come before those of the profile.
     """
     if profile == "cluster" and master is None:
         raise UnisonoError("a cluster needs the address of its master, such as spark://host:7077")
     already = _running_session()
     if already is not None:
         return already
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    on_cluster = cluster.settings(master) if profile == "cluster" and master is not None else {}
     os.environ["JAVA_HOME"] = str(java_home(java))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    if profile != "cluster":
+    if profile == "cluster" and master is not None:
+        os.environ["PYSPARK_PYTHON"] = cluster.python_of_workers(master)
+    else:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = LOOPBACK
     builder = SparkSession.builder
     with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
-        for key, value in settings(profile, master, _logging_file(folder)).items():
+        chosen = {**settings(profile, master, _logging_file(folder)), **on_cluster, **(more or {})}
+        for key, value in chosen.items():
             builder = builder.config(key, value)
         try:
-            return builder.getOrCreate()
-        except (PySparkException, OSError) as error:
+            session = builder.getOrCreate()
+        except (PySparkException, Py4JError, OSError) as error:
+            if profile == "cluster" and master is not None:
+                raise UnisonoError(cluster.why_not_started(master, error)) from error
             raise UnisonoError(f"Spark does not start: {error}") from error
+    if profile != "cluster" or master is None:
+        return session
+    try:
+        cluster.check(session, master)
+    except BaseException:
+        session.stop()
+        raise
+    return session
 
 
 @contextmanager
-def running(profile: Profile = "local", master: str | None = None, java: JavaFrom = "any") -> Iterator[SparkSession]:
+def running(
+    profile: Profile = "local",
+    master: str | None = None,
+    java: JavaFrom = "any",
+    more: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
     """A session for a while: what was started is stopped at the end, what ran before goes on."""
     from_before = _running_session()
-    session = from_before or start(profile, master, java)
+    session = from_before or start(profile, master, java, more)
     try:
         yield session
     finally:
@@ -133,13 +165,16 @@ def _running_session() -> SparkSession | None:
 
 def is_on_this_machine(master: str | None) -> bool:
     """Whether this master is Spark within one process, not a cluster."""
-    return master is None or master.startswith("local")
+    return not cluster.is_cluster(master)
 
 
 def settings(profile: Profile, master: str | None, logging_file: Path) -> dict[str, str]:
     """What a profile asks of Spark."""
     options = f"{_JAVA_OPTIONS[profile]} -Dlog4j2.configurationFile={logging_file.as_uri()}".strip()
     chosen = {**_ALWAYS, **_PROFILES[profile], "spark.driver.extraJavaOptions": options}
+    if profile != "cluster":
+        # However this package came to be imported here, workers import the same one.
+        chosen["spark.executorEnv.PYTHONPATH"] = shipping.worker_path()
     return chosen if master is None else {**chosen, "spark.master": master}
 
 

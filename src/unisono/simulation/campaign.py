@@ -8,7 +8,7 @@ import signal
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from enum import StrEnum
@@ -152,6 +152,15 @@ class Judgement(Struct, frozen=True, kw_only=True):
     missing_marks: tuple[str, ...]
 
 
+def missing_marks(scenario: Scenario, marks: Mapping[str, int], seeds: int) -> tuple[str, ...]:
+    """The marks that the scenario asks for and that so many seeds, if they are enough, did not reach."""
+    if not scenario.marks or seeds < scenario.marks_seeds:
+        return ()
+    everything = (*MARKS, *(HIERARCHY_MARKS if scenario.options.get("control", True) is not False else ()))
+    wanted = everything if scenario.marks == "all" else scenario.marks
+    return tuple(mark for mark in wanted if not marks.get(mark))
+
+
 def judge(scenario: Scenario, results: Iterable[SeedResult], asked: int) -> Judgement:
     """Hold the results against what the scenario expects; `asked` is how many seeds were to run.
 
@@ -164,11 +173,7 @@ def judge(scenario: Scenario, results: Iterable[SeedResult], asked: int) -> Judg
     marks: Counter[str] = Counter()
     for outcome in outcomes:
         marks.update(outcome.marks)
-    missing: tuple[str, ...] = ()
-    if scenario.marks and len(ordered) >= scenario.marks_seeds:
-        everything = (*MARKS, *(HIERARCHY_MARKS if scenario.options.get("control", True) is not False else ()))
-        wanted = everything if scenario.marks == "all" else scenario.marks
-        missing = tuple(mark for mark in wanted if not marks[mark])
+    missing = missing_marks(scenario, marks, len(ordered))
     as_expected = scenario.expect == "held" or violated[scenario.expect] > 0
     return Judgement(
         met=not failing and as_expected and not missing and len(ordered) == asked,

@@ -56,7 +56,13 @@ START_SPREAD = 20 * MILLISECOND
 class World:
     """One run of one scenario with all its draws made."""
 
-    def __init__(self, scenario: Scenario, keep_rows: bool, node: Callable[..., Engine] = Node) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        keep_rows: bool,
+        node: Callable[..., Engine] = Node,
+        watch: Callable[[AnyRow], None] | None = None,
+    ) -> None:
         assert isinstance(scenario.members, int), "a world runs a drawn scenario"
         assert scenario.seed is not None, "a world runs a drawn scenario"
         self._scenario = scenario
@@ -71,6 +77,7 @@ class World:
         self.marks: Counter[str] = Counter()
         self.events = 0
         self._keep_rows = keep_rows
+        self._watch = watch
         self._heap: list[tuple[int, int, Callable[[int], None]]] = []
         self._serial = 0
         self._recorder = Recorder(self.run_name, "", "")
@@ -266,6 +273,8 @@ class World:
         self.monitors.observe(row)
         if self._keep_rows:
             self.rows.append(row)
+        if self._watch is not None:
+            self._watch(row)
         if isinstance(row, GaugeRow):
             if row.kind == "MARK":
                 self.marks[row.name] += 1
@@ -314,10 +323,10 @@ class World:
         self.write(machine.recorder.stamp(row, machine.monotonic.read(self.now), self.now))
 
 
-def run(scenario: Scenario, out: Path | None = None) -> Outcome:
-    """Run a drawn scenario; the trace goes to `out` where given."""
+def run(scenario: Scenario, out: Path | None = None, watch: Callable[[AnyRow], None] | None = None) -> Outcome:
+    """Run a drawn scenario; the trace goes to `out` where given, and `watch` is told every row of it."""
     began = perf_counter()
-    world = World(scenario, keep_rows=out is not None)
+    world = World(scenario, keep_rows=out is not None, watch=watch)
     world.run()
     outcome = Outcome(
         scenario=scenario.name,
