@@ -95,6 +95,17 @@ def write_table(path: str | os.PathLike[str], family: str, rows: Sequence[AnyRow
         raise TraceError(f"cannot write {os.fspath(path)}: {error}") from error
 
 
+def write_columns(path: str | os.PathLike[str], family: str, tables: Iterable[Any]) -> None:
+    """The same from tables of pyarrow, each with the columns of `arrow_schema`."""
+    pyarrow = _pyarrow()
+    try:
+        with _open_writer(Path(path), family) as writer:
+            for table in tables:
+                writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise TraceError(f"cannot write {os.fspath(path)}: {error}") from error
+
+
 class _TableWriter:
     """One table while it is written: rows wait until a row group is full, parts follow one another."""
 
