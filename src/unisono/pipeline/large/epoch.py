@@ -108,7 +108,14 @@ class Epoch:
         return as_columns("send", len(sent), columns | _content(messages, sent) | {"origin": None, "agreed": era})
 
     def _deliveries(
-        self, life: Life, messages: Messages, heard: Column, times: Column, positions: Column, views: Any, places: Column
+        self,
+        life: Life,
+        messages: Messages,
+        heard: Column,
+        times: Column,
+        positions: Column,
+        views: Any,
+        places: Column,
     ) -> Any:
         columns = self._common("DELIVER", life, times, positions, views)
         names = pa.array([source.name for source in messages.sources])
