@@ -30,6 +30,7 @@ class Tables(Struct, frozen=True):
     repair: DataFrame
     proxy: DataFrame
     gauge: DataFrame
+    statistic: DataFrame
     fault: DataFrame
     files: dict[str, tuple[TableFile, ...]] = {}
     """By family, where the rows are stored."""

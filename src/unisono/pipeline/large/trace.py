@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -16,7 +15,7 @@ from unisono.pipeline.large.epoch import Epoch, Hearing, hear, note_gauges, note
 from unisono.pipeline.large.messages import Messages, sample_messages
 from unisono.pipeline.large.passage import Passages
 from unisono.pipeline.large.plan import ROUND, Happening, Life, again, cast_of, happening
-from unisono.trace.parquet import part_path, table_path, write_columns, write_table
+from unisono.trace.parquet import ROW_GROUP_ROWS, open_table_writer, part_path, table_path, write_table
 from unisono.trace.run_directory import SCENARIO, SUMMARY, is_run_directory, write_marker
 from unisono.trace.schema import FAMILIES, FaultRow, MembershipRow, ProxyRow, RepairRow, body_hash
 
@@ -66,8 +65,10 @@ def write_large_run(
     for number in range(asked.count_epochs()):
         progress("epochs written", number, asked.count_epochs())
         epoch = builder.next_epoch(number)
-        write_columns(part_path(target, "send", number), "send", epoch.sends)
-        write_columns(part_path(target, "deliver", number), "deliver", epoch.deliveries)
+        for family, tables in (("send", epoch.sends), ("deliver", epoch.deliveries)):
+            with open_table_writer(part_path(target, family, number), family) as writer:
+                for table in tables:
+                    writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
         for family in FAMILIES:
             if family not in ("send", "deliver"):
                 write_table(part_path(target, family, number), family, epoch.rows.get(family, []))
