@@ -19,7 +19,7 @@ from unisono.pipeline.audits.forms import spark_form
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.cluster import refuse_unseen, why_workers_fail
 from unisono.pipeline.report import KEPT_VIOLATIONS, AuditReport, RunFacts, RunReport, run_report
-from unisono.pipeline.runs import SMALL_BYTES, Progress, as_tables, find_runs, stored_bytes
+from unisono.pipeline.runs import SMALL_BYTES, Progress, as_tables, find_runs
 from unisono.pipeline.tables import Tables, read_tables
 from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation
@@ -44,7 +44,7 @@ def audit(
         folders = as_tables(find_runs(directories), folder, progress)
         refuse_unseen(session, folders)
         tables = read_tables(session, folders)
-        with read_to_the_end(), sized_for(session, stored_bytes(folders)):
+        with read_to_the_end():
             return audit_tables(tables, progress, perf_counter() - began)
 
 
@@ -79,11 +79,12 @@ def sized_for(session: SparkSession, stored_bytes: int) -> Iterator[None]:
 def audit_tables(tables: Tables, progress: Progress = lambda *_: None, reading_seconds: float = 0.0) -> AuditReport:
     """The same, of tables that are open."""
     began = perf_counter()
-    facts = run_facts(tables)
-    seconds = {"reading": reading_seconds + perf_counter() - began}
+    progress("traces condensed", 0, 1)
     counts: dict[str, dict[str, int]] = defaultdict(dict)
     kept: dict[str, list[Violation]] = defaultdict(list)
-    with closing(Projections(tables)) as trace:
+    with closing(Projections(tables)) as trace, sized_for(trace.session, trace.condensed_bytes):
+        facts = run_facts(trace)
+        seconds = {"reading": reading_seconds + perf_counter() - began}
         for index, property_id in enumerate(PROPERTIES):
             progress("properties checked", index, len(PROPERTIES))
             began = perf_counter()
@@ -107,12 +108,13 @@ def first_violations(found: DataFrame) -> list[tuple[str, int, Violation]]:
     return [(row["run"], row["count"], Violation(*(row[name] for name in Violation.__struct_fields__))) for row in rows]
 
 
-def run_facts(tables: Tables) -> dict[str, RunFacts]:
+def run_facts(trace: Projections) -> dict[str, RunFacts]:
     """What is in each run."""
+    many = F.sum("got").alias("rows")
     counted = [
-        tables.family(family)
+        trace.tables.family(family)
         .groupBy("run", "service")
-        .agg(F.count(F.lit(1)).alias("rows"))
+        .agg(many if family in ("send", "deliver") else F.count(F.lit(1)).alias("rows"))
         .select("run", "service", F.lit(family).alias("family"), "rows")
         for family in FAMILIES
     ]

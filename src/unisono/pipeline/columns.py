@@ -15,6 +15,12 @@ STREAM = (*MEMBER, *SOURCE)
 MESSAGE = ("run", "group", *SOURCE, "number")
 """One application message of a run."""
 
+VIOLATION = (
+    "run string, property string, group string, process string, incarnation bigint, position bigint, message string,"
+    " text string"
+)
+"""The columns of a table of violations."""
+
 AGREED = "M2"
 """The services with agreed views are those that promise this."""
 

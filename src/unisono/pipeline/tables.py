@@ -14,8 +14,9 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from unisono.pipeline.audits.coded import TableFile
 from unisono.pipeline.runs import Progress, as_tables, find_runs, run_names
-from unisono.trace.parquet import arrow_schema, table_path
+from unisono.trace.parquet import arrow_schema, table_files, table_path
 from unisono.trace.schema import FAMILIES
 
 
@@ -31,6 +32,8 @@ class Tables(Struct, frozen=True):
     gauge: DataFrame
     statistic: DataFrame
     fault: DataFrame
+    files: dict[str, tuple[TableFile, ...]] = {}
+    """By family, where the rows are stored."""
 
     def family(self, name: str) -> DataFrame:
         table: DataFrame = getattr(self, name)
@@ -67,11 +70,23 @@ def read_tables(session: SparkSession, directories: Sequence[Path]) -> Tables:
         reader = session.read.schema(schema_of(family)).option("pathGlobFilter", "*.parquet")
         parts = [reader.parquet(*(_location(directory, family) for directory in plain))] if plain else []
         for directory in clashing:
-            where = F.concat(F.col("run"), F.lit(f" in {directory}"))
+            where = F.concat(F.col("run"), F.lit(_told_apart(directory)))
             parts.append(reader.parquet(_location(directory, family)).withColumn("run", where))
         return reduce(DataFrame.unionByName, parts).select(*schema_of(family).names)
 
-    return Tables(**{family: read(family) for family in FAMILIES})
+    def files(family: str) -> tuple[TableFile, ...]:
+        return tuple(
+            TableFile(str(file.resolve()), _told_apart(directory) if directory in clashing else "")
+            for directory in directories
+            for file in table_files(directory, family)
+        )
+
+    return Tables(**{family: read(family) for family in FAMILIES}, files={family: files(family) for family in FAMILIES})
+
+
+def _told_apart(directory: Path) -> str:
+    """What is added to the name of a run that another folder has too."""
+    return f" in {directory}"
 
 
 def _location(directory: Path, family: str) -> str:

@@ -26,8 +26,7 @@ def stretches(tables: Tables) -> DataFrame:
     """
     served = F.max(F.when(F.col("service").isNotNull(), F.struct("position", "service"))).alias("served")
     told = [
-        tables.family(family)
-        .where(F.col("kind") == kind)
+        telling(tables, family, kind)
         .groupBy(*MEMBER, "stretch")
         .agg(F.max("position").alias("last_position"), served, F.max(~held(AGREED)).alias("apart"))
         for family, kind in TELLING.items()
@@ -37,6 +36,13 @@ def stretches(tables: Tables) -> DataFrame:
         .groupBy(*MEMBER, "stretch")
         .agg(*(F.max(name).alias(name) for name in ("last_position", "served", "apart")))
     )
+
+
+def telling(tables: Tables, family: str, kind: str) -> DataFrame:
+    """The rows of one kind; of a stride the last one tells."""
+    last = "last_position" if family in ("send", "deliver") else "position"
+    columns = (*MEMBER, "stretch", "service", F.col(last).alias("position"))
+    return tables.family(family).where(F.col("kind") == kind).select(*columns)
 
 
 def later_stretches(stretches: DataFrame) -> DataFrame:

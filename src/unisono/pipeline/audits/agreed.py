@@ -21,8 +21,6 @@ FRESH = "kind in ('SELF_FAIL', 'BOOTSTRAP')"
 BECAME_SENDER = "sends now"
 """The reason for which a receiver of a view is in the next one."""
 
-FINGERPRINT = ("got", "one_hash", "other_hash")
-
 
 def agreed_views(tables: Tables) -> DataFrame:
     """Every VIEW that is agreed, with the one `before` it in its stretch, and whether a `fresh` start is between them.
@@ -151,24 +149,10 @@ def transitions(agreed: DataFrame) -> DataFrame:
     return agreed.where("before.view = previous and not fresh").withColumn("full", F.col("before.whole"))
 
 
-def stays(deliver: DataFrame) -> DataFrame:
-    """How many messages each process delivered in each agreed view, and two hashes of the set."""
-    return in_agreed_views(deliver).groupBy(*STAY).agg(*fingerprint(*SOURCE, "number"))
-
-
-def in_agreed_views(deliver: DataFrame) -> DataFrame:
-    """The deliveries of services with agreed views, by the view that each names."""
+def in_agreed_views(deliver: DataFrame, *more: str) -> DataFrame:
+    """The deliveries of services with agreed views, by the view that each names; with `more` columns."""
     return (
         deliver.where("kind = 'DELIVER' and view is not null")
         .where(held(AGREED))
-        .select(*STAY, F.col("position").alias("delivered_at"), *SOURCE, "number", "sequence")
+        .select(*STAY, F.col("position").alias("delivered_at"), *SOURCE, "number", *more)
     )
-
-
-def fingerprint(*message: str) -> list[Column]:
-    """A set of messages, none of them twice, as a count and two hashes."""
-    return [
-        F.count(F.lit(1)).alias("got"),
-        F.bit_xor(F.xxhash64(*message)).alias("one_hash"),
-        F.bit_xor(F.xxhash64(F.lit("again"), *message)).alias("other_hash"),
-    ]

@@ -6,28 +6,19 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.projections import CONTENT, Projections
-from unisono.pipeline.columns import MEMBER, MESSAGE, SOURCE, STREAM, held, message_name, violations
-
-_SENDER = ("run", "group", *SOURCE)
+from unisono.pipeline.columns import MEMBER, SOURCE, STREAM, held, message_name, violations
 
 
 def delivery_integrity(trace: Projections) -> DataFrame:
-    """D1: deliveries from sources with a suspect message, each against its SEND."""
-    sources = F.broadcast(trace.suspects.select(*_SENDER).distinct())
-    together = (
-        trace.tables.deliver.where("kind = 'DELIVER'")
-        .where(held("D1"))
-        .join(sources, list(_SENDER), "left_semi")
-        .select(*MEMBER, "position", *SOURCE, "number", *CONTENT, "truth")
-        .join(trace.suspects, list(MESSAGE))
-    )
+    """D1: what the scan found to differ from its SEND, or without one."""
+    together = trace.differing.where(held("D1"))
     wrong = F.array_compact(
         F.array(
             *(F.when(F.col(part) != F.col(f"sent_{part}"), F.lit(part)) for part in CONTENT),
             F.when(F.col("truth") < F.col("sent_truth"), F.lit("time")),
         )
     )
-    never = F.col("sent_sequence").isNull()
+    never = ~F.col("sent")
     found = together.select("*", never.alias("never"), wrong.alias("wrong")).where("never or size(wrong) > 0")
     text = F.when(F.col("never"), F.lit("delivered, but nobody sent it")).otherwise(
         F.concat(F.lit("not delivered as sent: "), F.array_join("wrong", ", "))
@@ -41,10 +32,13 @@ def no_duplication(trace: Projections) -> DataFrame:
     What is not reliable is held against its own stretch alone.
     """
     delivered = trace.streams.where("kind = 'DELIVER'").where(held("D2"))
-    suspects = F.broadcast(delivered.where("number <= highest").select(*STREAM).distinct())
+    suspects = trace.found(delivered.where("number <= highest").select(*STREAM).distinct())
+    if suspects is None:
+        return trace.nothing()
     first = F.min("position").over(Window.partitionBy(*STREAM, "lane", "number"))
     found = (
-        delivered.join(suspects, list(STREAM), "left_semi")
+        trace.deliveries(suspects, STREAM)
+        .where(held("D2"))
         .select("*", F.when(~held("O2"), F.col("stretch")).alias("lane"))
         .select(*MEMBER, "position", *SOURCE, "number", first.alias("first_position"))
         .where("first_position < position")
@@ -57,4 +51,4 @@ def in_a_view(trace: Projections) -> DataFrame:
     """M3."""
     found = trace.streams.where("kind in ('SEND', 'DELIVER') and named is not null").where(held("M3"))
     text = F.concat(F.lit("written in view "), "named", F.lit(", installed is "), "installed")
-    return violations("M3", found, text, message_name())
+    return violations("M3", trace.single(found), text, message_name())

@@ -1,8 +1,8 @@
 """What is left out of a total order: within an era (O7), and within a spell of a source (O4).
 
 A span is the views of one era in a row at a member, a line a source in consecutive spans of it. Most lines are dense,
-so that a count tells what comes next; one lookup among the sends tells its key. Only lines that are not dense are held
-against every message.
+so that a count tells what comes next, and where something does, one lookup among the sends tells its key. Only lines that
+are not dense are held against every message.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.audits.agreed import member
+from unisono.pipeline.audits.agreed import GROUP, member
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import MEMBER, SOURCE, STREAM, held, message_name, violations
 from unisono.pipeline.tables import Tables
@@ -128,43 +128,47 @@ def _last_cuts(tables: Tables) -> DataFrame:
 
 def gaps(trace: Projections, property_id: str, lines: DataFrame) -> DataFrame:
     """Lines whose next message, undelivered, is below something that was delivered in their views."""
-    delivered = trace.streams.where("kind = 'DELIVER' and view_position is not null").where(
-        held(property_id, "receiver")
-    )
+    delivered = heard_in_views(trace, property_id)
     out_of_step = F.coalesce(F.col("number") != F.col("due"), F.lit(True)) | ~F.col("begin_position").eqNullSafe(
         F.col("view_position")
     )
-    heard = trace.keep(
+    heard = trace.settle(
         delivered.groupBy(*STREAM, "view_position").agg(
-            F.count(F.lit(1)).alias("got"),
-            F.max("number").alias("top"),
+            F.sum("got").alias("got"),
+            F.max("last_number").alias("top"),
             F.count(F.when(out_of_step, 1)).alias("odd"),
-            F.max("timestamp").alias("latest"),
+            F.max("last_timestamp").alias("latest"),
         )
     )
     highest = heard.groupBy(*MEMBER, "view_position").agg(F.max(F.struct("latest", *SOURCE)).alias("highest"))
     earlier = Window.partitionBy(*_LINE).orderBy("view_position").rowsBetween(Window.unboundedPreceding, -1)
     expected = F.col("first") + F.coalesce(F.sum("got").over(earlier), F.lit(0))
+    repeated = trace.repeated.select(*_SENDER, F.lit(1).alias("repeated"))
     judged = trace.settle(
         lines.join(heard, [*STREAM, "view_position"], "left")
         .join(highest, [*MEMBER, "view_position"], "left")
+        .join(F.broadcast(repeated), list(_SENDER), "left")
         .select("*", F.coalesce(F.col("start") != expected, F.lit(False)).alias("jumps"))
         .groupBy(*_LINE, "first", "ended")
         .agg(
             F.coalesce(F.sum("got"), F.lit(0)).alias("got"),
             F.coalesce(F.max("top"), F.lit(0)).alias("top"),
-            (F.coalesce(F.sum("odd"), F.lit(0)) + F.count(F.when(F.col("jumps"), 1))).alias("odd"),
+            (F.coalesce(F.sum("odd"), F.lit(0)) + F.count(F.when(F.col("jumps"), 1)) + F.count("repeated")).alias(
+                "odd"
+            ),
             F.max("highest").alias("highest"),
         )
         .where("highest is not null")
     )
-    found = (
+    found = trace.found(
         _next_of_dense(trace, judged.where("odd = 0"), lines)
-        .unionByName(_next_of_odd(trace, judged.where("odd > 0"), lines, delivered))
+        .unionByName(_next_of_odd(trace, judged.where("odd > 0"), lines, property_id))
         .where("not (ended and number > top)")
         .where(F.struct("sent_timestamp", *SOURCE) < F.col("highest"))
         .select("*", F.col("line").alias("position"))
     )
+    if found is None:
+        return trace.nothing()
     text = F.concat(F.lit("not delivered, though timestamp "), F.col("highest.latest").cast("string"), F.lit(" was"))
     return violations(property_id, found, text, message_name())
 
@@ -178,40 +182,48 @@ _FOUND = (*_LINE, "ended", "top", "highest", "number", "sent_timestamp")
 
 
 def _next_of_dense(trace: Projections, lines: DataFrame, views: DataFrame) -> DataFrame:
-    """The first message from where a dense line ends: the sends, highest number first, each line where it stands.
+    """The first message from where a dense line ends that was sent in a view or era of it, where there is one.
 
-    Only what was sent in a view or era of the line counts, so that it stands once in each of them.
+    The strides of sends tell its number; its timestamp is looked up, unless it begins a stride.
     """
-    line = F.struct(*MEMBER[2:], "line", "ended", "top", "highest")
-    probes = lines.join(_words(views), list(_LINE)).select(
-        *_SENDER, "view", (F.col("first") + F.col("got")).alias("number"), line.alias("asked")
+    own = [F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation")]
+    sent = trace.tables.send.where("agreed is not null").select(
+        *GROUP, *own, F.col("agreed").alias("view"), F.col("number").alias("begin"), "last_number"
     )
-    sent = trace.sends.select(
-        *_SENDER, F.col("sent_agreed").alias("view"), "number", F.struct("number", "sent_timestamp").alias("sent")
-    )
-    downward = Window.partitionBy(*_SENDER, "view").orderBy(F.desc("number"), F.col("sent").isNull())
-    so_far = downward.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    return (
-        sent.where("view is not null")
-        .withColumn("asked", F.lit(None).cast(probes.schema["asked"].dataType))
-        .unionByName(probes.withColumn("sent", F.lit(None).cast(sent.schema["sent"].dataType)))
-        .select(*_SENDER, "asked", F.last("sent", ignorenulls=True).over(so_far).alias("sent"))
-        .where("asked is not null and sent is not null")
-        .select(*_SENDER, "asked.*", "sent")
+    following = F.greatest("begin", F.col("first") + F.col("got"))
+    probes = trace.found(
+        lines.join(_words(views), list(_LINE))
+        .join(sent, [*_SENDER, "view"])
+        .where("last_number >= first + got")
         .groupBy(*_LINE, "ended", "top", "highest")
-        .agg(F.min("sent").alias("sent"))
-        .select(*_LINE, "ended", "top", "highest", "sent.*")
-        .select(*_FOUND)
+        .agg(F.min(following).alias("number"))
+        .where("not (ended and number > top)")
     )
+    if probes is None:
+        return _none(lines)
+    asked = [*_SENDER, "number"]
+    return trace.first_sends(probes, *asked).join(F.broadcast(probes), asked).select(*_FOUND)
 
 
-def _next_of_odd(trace: Projections, lines: DataFrame, views: DataFrame, delivered: DataFrame) -> DataFrame:
+def _none(lines: DataFrame) -> DataFrame:
+    """No message of these lines."""
+    number = F.lit(None).cast("bigint")
+    return lines.select("*", number.alias("number"), number.alias("sent_timestamp")).select(*_FOUND).limit(0)
+
+
+def _next_of_odd(trace: Projections, lines: DataFrame, views: DataFrame, property_id: str) -> DataFrame:
     """The lowest number of each other line that was sent in a view of it, and not delivered in any."""
-    places = views.join(lines, list(_LINE), "left_semi").select(*_LINE, "view_position", "view", "era_word")
+    odd = trace.found(lines)
+    if odd is None:
+        return _none(lines)
+    places = views.join(odd, list(_LINE), "left_semi").select(*_LINE, "view_position", "view", "era_word")
+    mine = F.broadcast(places.select(*STREAM).distinct())
+    delivered = trace.single(heard_in_views(trace, property_id).join(mine, list(STREAM), "left_semi"))
     got = delivered.join(F.broadcast(places), [*STREAM, "view_position"]).select(*_LINE, "number")
-    asked = lines.join(_words(places), list(_LINE))
+    asked = odd.join(_words(places), list(_LINE))
     return (
-        trace.sends.select(*_SENDER, F.col("sent_agreed").alias("view"), "number", "sent_timestamp")
+        trace.first_sends(odd)
+        .select(*_SENDER, F.col("sent_agreed").alias("view"), "number", "sent_timestamp")
         .join(F.broadcast(asked), [*_SENDER, "view"])
         .where("number >= first")
         .join(got, [*_LINE, "number"], "left_anti")
@@ -220,3 +232,8 @@ def _next_of_odd(trace: Projections, lines: DataFrame, views: DataFrame, deliver
         .select(*_LINE, "ended", "top", "highest", "sent.*")
         .select(*_FOUND)
     )
+
+
+def heard_in_views(trace: Projections, property_id: str) -> DataFrame:
+    """The deliveries in views that are held to this property."""
+    return trace.streams.where("kind = 'DELIVER' and view_position is not null").where(held(property_id, "receiver"))

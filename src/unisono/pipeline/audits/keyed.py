@@ -14,8 +14,8 @@ from unisono.pipeline.tables import Tables
 _UNIT = (*PROCESS, "domain")
 
 
-def keyed(tables: Tables) -> DataFrame:
-    """Every delivery that is held to O3 (`timed`) or O6 (`ordered`), with its `key`.
+def keyed(tables: Tables, deliver: DataFrame) -> DataFrame:
+    """Each of these deliveries that is held to O3 (`timed`) or O6 (`ordered`), with its `key`.
 
     `previous` is the key of the delivery before in the stretch (O3), `horizon` the highest timestamp there (O8),
     `highest` the highest key since the order began (O6).
@@ -23,7 +23,7 @@ def keyed(tables: Tables) -> DataFrame:
     timed, ordered = held("O3", "receiver"), held("O6", "receiver")
     common = (*MEMBER, "position", "kind", "stretch")
     rows = (
-        tables.deliver.where("kind = 'DELIVER'")
+        deliver.where("kind = 'DELIVER'")
         .where(timed | ordered)
         .select(
             *common,

@@ -6,14 +6,18 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.columns import MEMBER, MESSAGE, PROCESS, SOURCE, held, message_name, violations
+from unisono.pipeline.columns import MEMBER, PROCESS, held, message_name, violations
 from unisono.properties.promises import CLOCK_HELD
-
-_SENDER = ("run", "group", *SOURCE)
 
 
 def causal(trace: Projections) -> DataFrame:
     """O3: a SEND against the highest timestamps before it at its process, a DELIVER against the one before it."""
+    delivered = trace.keyed.where("timed and previous >= key")
+    above = F.concat(F.lit("delivered after timestamp "), F.col("previous.timestamp").cast("string"))
+    found = violations("O3", delivered, above, message_name())
+    processes = trace.spoken_below
+    if processes is None:
+        return found
     held_clocks = (
         trace.tables.gauge.where("kind = 'MARK'")
         .where(F.col("name") == CLOCK_HELD)
@@ -21,7 +25,7 @@ def causal(trace: Projections) -> DataFrame:
         .agg(F.min("position").alias("held_position"))
     )
     sent = (
-        trace.streams.where("kind = 'SEND'")
+        _spoken(trace, processes)
         .where(held("O3", "sender"))
         .where("timestamp <= known_sent or timestamp <= known_heard")
         .join(F.broadcast(held_clocks), list(PROCESS), "left")
@@ -29,9 +33,28 @@ def causal(trace: Projections) -> DataFrame:
         .select("*", F.greatest("known_sent", "known_heard").alias("known"))
     )
     known = F.concat(F.lit("sent where timestamp "), F.col("known").cast("string"), F.lit(" was known"))
-    delivered = trace.keyed.where("timed and previous >= key")
-    above = F.concat(F.lit("delivered after timestamp "), F.col("previous.timestamp").cast("string"))
-    return violations("O3", sent, known, message_name()).unionByName(violations("O3", delivered, above, message_name()))
+    return found.unionByName(violations("O3", sent, known, message_name()))
+
+
+def _spoken(trace: Projections, processes: DataFrame) -> DataFrame:
+    """What these processes sent, with the highest timestamps that each had sent and delivered before, in any group."""
+    columns = (*MEMBER, "position", "kind", "service", "number", "timestamp")
+    rows = (
+        trace.whole.send.where("kind = 'SEND'")
+        .select(*columns)
+        .unionByName(trace.whole.deliver.where("kind = 'DELIVER'").select(*columns))
+        .join(F.broadcast(processes), list(PROCESS), "left_semi")
+    )
+    before = Window.partitionBy(*PROCESS).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
+
+    def known(kind: str) -> Column:
+        return F.max(F.when(F.col("kind") == kind, F.col("timestamp"))).over(before)
+
+    return (
+        rows.select("*", known("SEND").alias("known_sent"), known("DELIVER").alias("known_heard"))
+        .where("kind = 'SEND'")
+        .select("*", F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation"))
+    )
 
 
 def total_order(trace: Projections) -> DataFrame:
@@ -43,16 +66,7 @@ def total_order(trace: Projections) -> DataFrame:
 
 def key_discipline(trace: Projections) -> DataFrame:
     """O8: deliveries that differ from their SEND, sends that do not grow, and deliveries below the horizon."""
-    differing = trace.suspects.where("sent_timestamp is not null").select(*MESSAGE, "sent_timestamp")
-    sources = F.broadcast(differing.select(*_SENDER).distinct())
-    changed = (
-        trace.tables.deliver.where("kind = 'DELIVER'")
-        .where(held("O8", "receiver"))
-        .join(sources, list(_SENDER), "left_semi")
-        .select(*MEMBER, "position", *SOURCE, "number", "timestamp")
-        .join(differing, list(MESSAGE))
-        .where("timestamp <> sent_timestamp")
-    )
+    changed = trace.differing.where(held("O8", "receiver")).where("timestamp <> sent_timestamp")
     sent_with = F.concat(F.lit("sent with timestamp "), F.col("sent_timestamp").cast("string"))
     before = Window.partitionBy(*MEMBER).orderBy("position")
     sends = (
@@ -79,5 +93,5 @@ def key_discipline(trace: Projections) -> DataFrame:
 
 
 def _step(column: str, window: WindowSpec) -> Column:
-    """Whether a column grew, stayed or fell since the row before."""
-    return F.signum(F.col(column) - F.lag(column).over(window))
+    """Whether a column grew, stayed or fell since the row before; within a stride it grows."""
+    return F.signum(F.col(column) - F.lag(f"last_{column}").over(window))

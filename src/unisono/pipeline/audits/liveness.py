@@ -1,7 +1,7 @@
 """Multicast liveness (L2): at the end, who lives has what the living sources of its view sent.
 
-Pairs of a listener and a source are few. Most are cleared by a count: as many numbers delivered as there are from the
-start of the spell to the last one due. Only the others are held against every message.
+Pairs of a listener and a source are few. Most are cleared at once: an interval of numbers was delivered that reaches from
+the start of the spell to the last one due. Only the others are held against every message.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
+from unisono.pipeline.audits.activity import TELLING, telling
 from unisono.pipeline.audits.agreed import with_turns
+from unisono.pipeline.audits.intervals import merged, uncovered
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import (
     AGREED,
@@ -96,13 +98,12 @@ def members(tables: Tables) -> DataFrame:
 
 def last_services(tables: Tables) -> DataFrame:
     """The service of each member, from its last JOIN, VIEW, SEND, DELIVER or GAUGE."""
-    kinds = {"membership": "JOIN", "view": "VIEW", "send": "SEND", "deliver": "DELIVER", "gauge": "GAUGE"}
     told = [
-        tables.family(family)
-        .where((F.col("kind") == kind) & F.col("service").isNotNull())
+        telling(tables, family, kind)
+        .where("service is not null")
         .groupBy(*MEMBER)
         .agg(F.max(F.struct("position", "service")).alias("last"))
-        for family, kind in kinds.items()
+        for family, kind in TELLING.items()
     ]
     together = reduce(DataFrame.unionByName, told).groupBy(*MEMBER).agg(F.max("last").alias("last"))
     return together.select(*MEMBER, "last.service")
@@ -186,33 +187,31 @@ def last_spells(tables: Tables) -> DataFrame:
 
 
 def undelivered(trace: Projections, pairs: DataFrame) -> DataFrame:
-    """The first message that each listener lacks of a source in its last view."""
+    """The first message that each listener lacks of a source in its last view.
+
+    No stride of sends goes beyond the moment up to which it is due.
+    """
     due = (
-        _sends(trace.tables)
+        _sends(trace.tables, F.col("last_number"))
         .join(F.broadcast(pairs), ["run", "group", *SOURCE])
-        .where("moment <= last_due and number >= first")
+        .where("moment <= last_due and last_number >= first")
     )
-    asked = trace.keep(due.groupBy(*STREAM, "position", "last_due", "first").agg(F.max("number").alias("last_number")))
-    delivered = trace.streams.where("kind = 'DELIVER'").where(held("L2"))
-    is_new = (F.col("highest_due").isNull() | (F.col("number") > F.col("highest_due"))).alias("is_new")
-    got = (
-        delivered.select(*STREAM, "number", is_new)
-        .join(F.broadcast(asked.select(*STREAM, "first", "last_number")), list(STREAM))
-        .where("is_new and number between first and last_number")
-        .groupBy(*STREAM)
-        .agg(F.count(F.lit(1)).alias("got"))
+    asked = due.groupBy(*STREAM, "position", "last_due", "first").agg(F.max("last_number").alias("last_number"))
+    heard = merged(trace.tables.deliver.where(held("L2")), STREAM)
+    suspects = trace.found(
+        uncovered(asked.withColumn("number", F.col("first")), heard, STREAM).select(
+            *STREAM, "position", "last_due", "first"
+        )
     )
-    suspects = trace.keep(
-        asked.join(got, list(STREAM), "left")
-        .where("coalesce(got, 0) <> last_number - first + 1")
-        .select(*STREAM, "position", "last_due", "first")
-    )
+    if suspects is None:
+        return trace.nothing()
+    delivered = trace.deliveries(suspects, STREAM).where(held("L2"))
     lacking = (
-        _sends(trace.tables)
+        _sends(trace.whole, F.col("number"))
         .join(F.broadcast(suspects), ["run", "group", *SOURCE])
         .where("moment <= last_due and number >= first")
         .join(
-            delivered.join(F.broadcast(suspects.select(*STREAM)), list(STREAM), "left_semi").select(*STREAM, "number"),
+            delivered.select(*STREAM, "number"),
             [*STREAM, "number"],
             "left_anti",
         )
@@ -231,7 +230,9 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
         .where("joined is not null and (moved is null or moved <> 'LEAVE')")
         .join(told_roles(tables), list(MEMBER), "left")
     )
-    first_sends = _sends(tables).groupBy("run", "group", *SOURCE).agg(F.min("moment").alias("first_sent"))
+    first_sends = (
+        _sends(tables, F.col("last_number")).groupBy("run", "group", *SOURCE).agg(F.min("moment").alias("first_sent"))
+    )
     known = sources.select(
         "run",
         "group",
@@ -287,13 +288,14 @@ def cut_off(fault: DataFrame) -> DataFrame:
     )
 
 
-def _sends(tables: Tables) -> DataFrame:
+def _sends(tables: Tables, last: Column) -> DataFrame:
     return tables.send.where("kind = 'SEND'").select(
         "run",
         "group",
         F.col("process").alias("source"),
         F.col("incarnation").alias("source_incarnation"),
         "number",
+        last.alias("last_number"),
         moment().alias("moment"),
     )
 

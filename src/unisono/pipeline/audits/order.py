@@ -25,12 +25,9 @@ def fifo(trace: Projections) -> DataFrame:
 def reliable_fifo(trace: Projections) -> DataFrame:
     """O2: a delivery, or the start point of a later view, has the number that is due if its source is in the view."""
     inside = F.col("view_position").isNotNull() & F.col("begin_position").eqNullSafe(F.col("view_position"))
-    found = (
-        trace.streams.where("kind in ('DELIVER', 'BEGIN')")
-        .where(held("O2"))
-        .select("*", inside.alias("inside"))
-        .where("(inside and number <> due) or (not inside and kind = 'DELIVER')")
-    )
+    judged = trace.streams.where("kind in ('DELIVER', 'BEGIN')").where(held("O2")).select("*", inside.alias("inside"))
+    outside = trace.single(judged.where("not inside and kind = 'DELIVER'"))
+    found = judged.where("inside and number <> due").unionByName(outside)
     due = F.concat(F.lit(" where number "), F.col("due").cast("string"), F.lit(" was due"))
     text = (
         F.when(~F.col("inside"), F.lit("delivered though its source is not in the view"))

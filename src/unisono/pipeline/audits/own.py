@@ -7,6 +7,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 
 from unisono.pipeline.audits.activity import ends, told_by
 from unisono.pipeline.audits.agreed import FRESH, GROUP
+from unisono.pipeline.audits.intervals import merged, uncovered
 from unisono.pipeline.audits.liveness import wants_source
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import AGREED, MEMBER, PROCESS, SOURCE, held, message_name, moment, violations
@@ -31,42 +32,73 @@ def _unheard(trace: Projections) -> DataFrame:
 
     It is not asked for where the sender left or started afresh before that.
     """
-    before_view = "next_view is not null and coalesce(next_turn > next_view, true)"
-    before_end = "next_view is null and next_turn is null and owed"
-    late = "coalesce(first_delivery >= next_view, first_delivery is null)"
-    return trace.shared("unheard", lambda: _own_sends(trace).where(f"(({before_view}) or ({before_end})) and {late}"))
+    return trace.shared("unheard", lambda: _look(trace))
 
 
-def _own_sends(trace: Projections) -> DataFrame:
-    """First SENDs that their sender must hear itself, with what comes after them at it and when it heard them.
+def _look(trace: Projections) -> DataFrame:
+    """Strides of sends that a stride of own deliveries covers before the same view are heard; others are looked up."""
+    own = trace.tables.deliver.where(_OWN).select(
+        *MEMBER, *SOURCE, "number", "last_number", "position", "stretch", F.lit("HEARD").alias("kind")
+    )
+    sent = trace.tables.send.select(
+        *_SENT, *(F.col(name).alias(own_name) for own_name, name in zip(SOURCE, PROCESS[1:], strict=True))
+    )
+    placed = _placed(trace, sent.withColumn("until", F.col("last_position")), own)
+    segment = (*MEMBER, "stretch", "segment")
+    heard = merged(placed.where("kind = 'HEARD'"), segment)
+    members = trace.found(uncovered(_asked(trace, placed), heard, segment).select(*MEMBER).distinct())
+    if members is None:
+        return _asked(trace, placed).limit(0).withColumn("first_delivery", F.lit(None).cast("bigint"))
+    asked = members.withColumnsRenamed({"process": "source", "incarnation": "source_incarnation"})
+    single = trace.first_sends(asked).select(
+        *GROUP,
+        *SOURCE,
+        F.col("source").alias("process"),
+        F.col("source_incarnation").alias("incarnation"),
+        "number",
+        F.col("number").alias("last_number"),
+        F.col("sent_position").alias("until"),
+        *(F.col(f"sent_{name}").alias(name) for name in ("position", "stretch", "service", "truth", "at", "host")),
+    )
+    first = (
+        trace.deliveries(members, MEMBER)
+        .where(_OWN)
+        .groupBy(*MEMBER, "stretch", "number")
+        .agg(F.min("position").alias("first_delivery"))
+    )
+    return (
+        _asked(trace, _placed(trace, single, None))
+        .join(first, [*MEMBER, "stretch", "number"], "left")
+        .where("coalesce(first_delivery >= next_view, first_delivery is null)")
+    )
+
+
+_OWN = "kind = 'DELIVER' and source = process and source_incarnation = incarnation"
+_SENT = (*MEMBER, "number", "last_number", "position", "last_position", "stretch", "service", "truth", "at", "host")
+
+
+def _placed(trace: Projections, sent: DataFrame, own: DataFrame | None) -> DataFrame:
+    """First SENDs that their sender must hear itself, with what comes after them at it; and its own deliveries.
 
     `next_view` is the position of the next view of the stretch that begins an era, `next_turn` that of the next LEAVE
-    or fresh start; `owed` says that its END is late enough, with no other stretch before it.
+    or fresh start, `segment` the next view of any row.
     """
     tables = trace.tables
-    sent = (
-        trace.sends.select(
-            *GROUP,
-            *SOURCE,
-            F.col("source").alias("process"),
-            F.col("source_incarnation").alias("incarnation"),
-            "number",
-            *(F.col(f"sent_{name}").alias(name) for name in ("position", "stretch", "service", "truth", "at", "host")),
-        )
-        .where(held("D6") | held("L3"))
-        .select(
-            *MEMBER,
-            *SOURCE,
-            "number",
-            "position",
-            "stretch",
-            "service",
-            moment().alias("moment"),
-            told_by().alias("clock"),
-            held(AGREED).alias("agreed"),
-            F.lit("SEND").alias("kind"),
-        )
+    sent = sent.where(held("D6") | held("L3")).select(
+        *MEMBER,
+        *SOURCE,
+        "number",
+        "last_number",
+        "position",
+        "until",
+        "stretch",
+        "service",
+        moment().alias("moment"),
+        told_by().alias("clock"),
+        held(AGREED).alias("agreed"),
+        F.lit("SEND").alias("kind"),
     )
+    rows = sent if own is None else sent.unionByName(own, allowMissingColumns=True)
     moves = tables.membership.where(f"kind in ('JOIN', 'LEAVE') or {FRESH}").select(
         *MEMBER, "position", "stretch", "kind", F.struct("reason").alias("wants")
     )
@@ -80,32 +112,37 @@ def _own_sends(trace: Projections) -> DataFrame:
         return F.when(F.expr(condition), F.col("position"))
 
     wants = F.last(F.when(F.col("kind") == "JOIN", F.col("wants")), ignorenulls=True)
+    view_after = F.min(position_of("kind = 'VIEW'")).over(in_stretch.rowsBetween(Window.unboundedPreceding, -1))
     placed = (
-        sent.unionByName(moves, allowMissingColumns=True)
+        rows.unionByName(moves, allowMissingColumns=True)
         .unionByName(views, allowMissingColumns=True)
-        .repartition(*MEMBER)
         .select(
             "*",
-            F.min(position_of("kind = 'VIEW'"))
-            .over(in_stretch.rowsBetween(Window.unboundedPreceding, -1))
-            .alias("view_after"),
-            F.min(position_of("kind not in ('SEND', 'VIEW', 'JOIN')")).over(backwards).alias("next_turn"),
+            view_after.alias("view_after"),
+            F.min(position_of("kind not in ('SEND', 'HEARD', 'VIEW', 'JOIN')")).over(backwards).alias("next_turn"),
             wants.over(earlier)["reason"].alias("asked"),
         )
-        .where("kind = 'SEND'")
-        .where(F.col("agreed") | wants_source(F.col("asked"), F.col("process")))
-        .select("*", F.expr("case when agreed then view_after end").alias("next_view"))
+        .where("kind in ('SEND', 'HEARD')")
+        .where(F.expr("kind = 'HEARD' or agreed") | wants_source(F.col("asked"), F.col("process")))
+        .select(
+            "*",
+            F.expr("case when agreed then view_after end").alias("next_view"),
+            F.coalesce("view_after", F.lit(-1)).alias("segment"),
+        )
     )
-    heard = (
-        tables.deliver.where("kind = 'DELIVER' and source = process and source_incarnation = incarnation")
-        .groupBy(*MEMBER, "stretch", "number")
-        .agg(F.min("position").alias("first_delivery"))
-    )
+    return trace.settle(placed)
+
+
+def _asked(trace: Projections, placed: DataFrame) -> DataFrame:
+    """What must be heard before the next view, or before an END that is late enough, with no other stretch before it."""
     settled = F.expr("clock = end_clock") & (F.col("moment") <= F.col("ended") - SETTLING_NANOSECONDS)
-    unchanged = F.expr("coalesce(later_position < position, true)")
+    unchanged = F.expr("coalesce(later_position < until, true)")
+    before_view = "next_view is not null and coalesce(next_turn > next_view, true)"
+    before_end = "next_view is null and next_turn is null and owed"
     return (
-        placed.join(heard, [*MEMBER, "stretch", "number"], "left")
-        .join(F.broadcast(ends(tables)), list(PROCESS), "left")
+        placed.where("kind = 'SEND'")
+        .join(F.broadcast(ends(trace.tables)), list(PROCESS), "left")
         .join(F.broadcast(trace.later_stretches), [*MEMBER, "stretch"], "left")
         .select("*", (F.coalesce(settled, F.lit(False)) & unchanged).alias("owed"))
+        .where(f"({before_view}) or ({before_end})")
     )

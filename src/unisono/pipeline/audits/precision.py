@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.activity import ends, moves, told_by
-from unisono.pipeline.audits.agreed import FINGERPRINT, FRESH, GROUP, fingerprint, member
+from unisono.pipeline.audits.agreed import FRESH, GROUP, member
+from unisono.pipeline.audits.intervals import merged, uncovered
 from unisono.pipeline.audits.liveness import cut_off, only_receives, role_at, told_roles
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, STREAM, held, message_name, moment, violations
@@ -145,36 +146,38 @@ def _apart(judged: DataFrame) -> DataFrame:
 
 
 def termination(trace: Projections) -> DataFrame:
-    """L5: pairs of a listener and a sender in one last era; only where numbers differ are messages compared."""
-    probes = _listeners(trace)
-    due = [part.alias(f"due_{name}") for part, name in zip(fingerprint("number"), FINGERPRINT, strict=True)]
+    """L5: pairs of a listener and a sender in one last era; only where one lacks something are messages compared.
+
+    No stride of sends goes beyond the moment up to which it is due.
+    """
+    probes = trace.settle(_listeners(trace))
     line = (*STREAM, "view", "position")
-    owed = (
-        _unanswered(trace)
-        .join(F.broadcast(probes), [*_SENDER, "view", "end_clock"])
-        .where("number >= start and moment <= due")
-        .select(*line, "number")
-    )
-    asked = trace.settle(owed.groupBy(*line).agg(F.min("number").alias("first"), F.max("number").alias("last"), *due))
-    delivered = trace.tables.deliver.where("kind = 'DELIVER'").select(*STREAM, "number")
-    got = (
-        delivered.join(F.broadcast(asked.select(*line, "first", "last")), list(STREAM))
-        .where("number between first and last")
-        .groupBy(*line)
-        .agg(*fingerprint("number"))
-    )
-    suspects = trace.settle(
-        asked.join(got, list(line), "left")
-        .where(" or ".join(f"not {name} <=> due_{name}" for name in FINGERPRINT))
-        .select(*line)
+
+    def owed(sent: DataFrame) -> DataFrame:
+        return (
+            _unanswered(trace, sent)
+            .join(F.broadcast(probes), [*_SENDER, "view", "end_clock"])
+            .where("last_number >= start and moment <= due")
+            .select(*line, F.greatest("number", "start").alias("number"), "last_number")
+        )
+
+    strides = trace.tables.send.drop("view").withColumnRenamed("agreed", "view")
+    heard = merged(trace.tables.deliver, STREAM)
+    suspects = trace.found(uncovered(owed(strides), heard, STREAM).select(*line).distinct())
+    if suspects is None:
+        return trace.nothing()
+    single = trace.first_sends(suspects).select(
+        *GROUP,
+        *(F.col(name).alias(own) for name, own in zip(SOURCE, ("process", "incarnation"), strict=True)),
+        "number",
+        *(F.col(name).alias(f"last_{own}") for name, own in (("number", "number"), ("sent_position", "position"))),
+        F.col("sent_agreed").alias("view"),
+        *(F.col(f"sent_{name}").alias(name) for name in ("position", "stretch", "service", "truth", "at", "host")),
     )
     found = (
-        owed.join(F.broadcast(suspects), list(line), "left_semi")
-        .join(
-            delivered.join(F.broadcast(suspects.select(*STREAM)), list(STREAM), "left_semi"),
-            [*STREAM, "number"],
-            "left_anti",
-        )
+        owed(single)
+        .join(F.broadcast(suspects), list(line), "left_semi")
+        .join(trace.deliveries(suspects, STREAM).select(*STREAM, "number"), [*STREAM, "number"], "left_anti")
         .groupBy(*STREAM, "position")
         .agg(F.min("number").alias("number"))
     )
@@ -199,8 +202,8 @@ def _listeners(trace: Projections) -> DataFrame:
     )
 
 
-def _unanswered(trace: Projections) -> DataFrame:
-    """What senders that reached an END sent in the era that they have there."""
+def _unanswered(trace: Projections, sent: DataFrame) -> DataFrame:
+    """Of what was sent, with its era as `view`, what senders that reached an END sent in the era that they have there."""
     tables = trace.tables
     turns = (
         tables.view.where("kind = 'VIEW' and era is null")
@@ -211,26 +214,19 @@ def _unanswered(trace: Projections) -> DataFrame:
     )
     crashed = tables.membership.where("kind = 'CRASH'").select(*PROCESS).distinct()
     alive = ends(tables).select(*PROCESS).join(crashed, list(PROCESS), "left_anti")
-    parts = ("position", "stretch", "service", "truth", "at", "host")
     return (
-        trace.sends.where("sent_agreed is not null")
-        .select(
-            *GROUP,
-            *(F.col(name).alias(own) for name, own in zip(SOURCE, ("process", "incarnation"), strict=True)),
-            "number",
-            F.col("sent_agreed").alias("view"),
-            *(F.col(f"sent_{name}").alias(name) for name in parts),
-        )
+        sent.where("view is not null")
         .where(held("L5"))
         .join(F.broadcast(alive), list(PROCESS), "left_semi")
         .join(F.broadcast(turns), list(MEMBER), "left")
         .join(F.broadcast(trace.later_stretches), [*MEMBER, "stretch"], "left")
-        .where("coalesce(turned < position, true) and coalesce(later_position < position, true)")
+        .where("coalesce(turned < position, true) and coalesce(later_position < last_position, true)")
         .select(
             *GROUP,
             F.col("process").alias("source"),
             F.col("incarnation").alias("source_incarnation"),
             "number",
+            "last_number",
             "view",
             moment().alias("moment"),
             told_by().alias("end_clock"),

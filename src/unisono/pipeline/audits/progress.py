@@ -13,13 +13,10 @@ from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
 _ORDER = ("time", "process", "incarnation", "position")
 """The order of the rows of a run; what holds at a time is what holds after its last row."""
 
-_BUCKET_NANOSECONDS = STALL_LIMIT_NANOSECONDS // 2
-"""Of the progress within so short a time, the first and the last moment bound every standstill."""
-
 
 def no_deadlock(trace: Projections) -> DataFrame:
     """L6: moments at which progress is due or made, in order, and the gaps between those that count."""
-    moments = due_moments(trace.tables).unionByName(progress_moments(trace.tables))
+    moments = due_moments(trace.tables).unionByName(progress_moments(trace))
     by_time = Window.partitionBy("run").orderBy("time")
     so_far = by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     times = (
@@ -66,20 +63,14 @@ def no_deadlock(trace: Projections) -> DataFrame:
     return violations("L6", whole_run, text)
 
 
-def progress_moments(tables: Tables) -> DataFrame:
+def progress_moments(trace: Projections) -> DataFrame:
     """Moments of progress as far as they can bound a standstill, and the last moment of deliveries and views."""
-    bucket = F.expr(f"time div {_BUCKET_NANOSECONDS}").alias("bucket")
-    time = moment().alias("time")
-    delivered = tables.deliver.where("kind = 'DELIVER'").select(
-        "run", time, (F.col("source") != F.col("process")).alias("progress")
+    unknown = F.lit(None).cast("boolean").alias("due")
+    delivered = trace.moments.select(
+        "run", F.explode(F.array("at", "last_at")).alias("time"), unknown, F.col("remarkable").alias("progress")
     )
-    installed = tables.view.where("kind = 'VIEW'").select("run", time, F.lit(True).alias("progress"))
-    return (
-        delivered.unionByName(installed)
-        .groupBy("run", bucket, "progress")
-        .agg(F.array(F.min("time"), F.max("time")).alias("times"))
-        .select("run", F.explode("times").alias("time"), F.lit(None).cast("boolean").alias("due"), "progress")
-    )
+    views = trace.tables.view.where("kind = 'VIEW'")
+    return delivered.unionByName(views.select("run", moment().alias("time"), unknown, F.lit(True).alias("progress")))
 
 
 def due_moments(tables: Tables) -> DataFrame:

@@ -138,7 +138,10 @@ def _clock() -> Column:
 
 
 def stability(trace: Projections) -> DataFrame:
-    """L4: of each member that is there at its end, the sends above its highest release, if nobody holds it back."""
+    """L4: of each member that is there at its end, the sends above its highest release, if nobody holds it back.
+
+    No stride of sends goes beyond that release, or beyond the moment up to which it is due.
+    """
     tables = trace.tables
     moves = moved(tables)
     ends = tables.membership.where("kind = 'END'").select(
@@ -169,14 +172,14 @@ def stability(trace: Projections) -> DataFrame:
     )
     lacking = (
         tables.send.where("kind = 'SEND'")
-        .select(*MEMBER, "position", "sequence", "number", moment().alias("moment"))
+        .select(*MEMBER, "position", "sequence", "number", "got", moment().alias("moment"))
         .join(F.broadcast(asked), list(MEMBER))
         .where("position > join_position")
         .where(F.col("moment") <= F.col("ended") - SETTLING_NANOSECONDS)
         .join(released, list(MEMBER), "left")
         .where("sequence > coalesce(released, 0)")
         .groupBy(*MEMBER, F.col("end_position").alias("position"))
-        .agg(F.min("number").alias("number"), F.count(F.lit(1)).alias("missing"))
+        .agg(F.min("number").alias("number"), F.sum("got").alias("missing"))
         .join(held_back(tables, asked, ends, moves, away), list(MEMBER), "left_anti")
     )
     text = F.concat(F.lit("not released; "), F.col("missing").cast("string"), F.lit(" are missing"))
@@ -248,6 +251,7 @@ def held_back(tables: Tables, asked: DataFrame, ends: DataFrame, moves: DataFram
 def late_repairs(tables: Tables) -> DataFrame:
     """Requests and repairs in the second half of each group's sending, where one clock tells them all."""
     columns = ("run", "group", "kind", moment().alias("moment"), _clock().alias("clock"))
+    until = moment("last_truth", "last_at").alias("until")
     nobody = [
         F.lit(None).cast(kind).alias(name)
         for name, kind in (
@@ -259,15 +263,17 @@ def late_repairs(tables: Tables) -> DataFrame:
     ]
     rows = (
         tables.send.where("kind = 'SEND'")
-        .select(*columns, *nobody)
-        .unionByName(tables.repair.where("kind in ('RTR', 'RTX')").select(*columns, *SOURCE, "first", "last"))
+        .select(*columns, until, *nobody)
+        .unionByName(
+            tables.repair.where("kind in ('RTR', 'RTX')").select(*columns, *SOURCE, "first", "last"),
+            allowMissingColumns=True,
+        )
     )
-    sent = F.when(F.col("kind") == "SEND", F.col("moment"))
     spans = (
         rows.groupBy("run", "group")
         .agg(
-            F.min(sent).alias("begin"),
-            F.max(sent).alias("end"),
+            F.min(F.when(F.col("kind") == "SEND", F.col("moment"))).alias("begin"),
+            F.max("until").alias("end"),
             F.min("clock").alias("one"),
             F.max("clock").alias("other"),
         )

@@ -1,6 +1,6 @@
 """What is delivered in agreed views: where it was sent (D3, D4), by all alike (D5, D9), in one order (O5).
 
-Sets are compared by fingerprint; only where these differ is one message held against another.
+Sets are compared as intervals of numbers; only where these differ is one message held against another.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.agreed import (
-    FINGERPRINT,
     GROUP,
+    STAY,
     STEP,
     VIEW,
-    fingerprint,
     in_agreed_views,
     in_eras,
     transitions,
 )
+from unisono.pipeline.audits.intervals import merged, uncovered
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.columns import AGREED, MEMBER, MESSAGE, SOURCE, held, message_name, violations
+from unisono.pipeline.columns import AGREED, MEMBER, MESSAGE, SOURCE, STREAM, held, message_name, violations
 
 _SENDER = (*GROUP, *SOURCE)
 _IN_PREVIOUS = (*MEMBER, "stretch", "previous")
@@ -29,7 +29,7 @@ _JUDGED = (*GROUP, "place", "full", "start", *SOURCE, "number")
 
 def sending_view(trace: Projections) -> DataFrame:
     """D3."""
-    found = _of_suspects(trace, "sent_sequence is not null and elsewhere").where("not era <=> sent_agreed")
+    found = trace.differing.where(held(AGREED)).where("sent and not era <=> sent_agreed")
     text = F.concat(
         F.lit("delivered in "),
         F.coalesce("view", F.lit("no view")),
@@ -40,44 +40,53 @@ def sending_view(trace: Projections) -> DataFrame:
 
 
 def same_view(trace: Projections) -> DataFrame:
-    """D4."""
+    """D4: only a message that somebody delivered in another era than it was sent in can have come in two."""
+    agreed = held(AGREED, "receiver")
+    era = F.coalesce("era", F.lit("")).alias("era")
+    elsewhere = trace.found(trace.differing.where(agreed).select(*MESSAGE, era))
+    if elsewhere is None:
+        return trace.nothing()
+    asked = elsewhere.select(*_SENDER, F.col("number").alias("asked")).distinct()
+    others = (
+        in_eras(trace.tables.deliver.where("not remarkable").where(agreed), trace.eras)
+        .join(F.broadcast(asked), list(_SENDER))
+        .where("asked between number and last_number")
+        .select(*_SENDER, F.col("asked").alias("number"), era)
+    )
     nobody = [
         F.lit("").alias("process"),
         *(F.lit(0).cast("bigint").alias(name) for name in ("incarnation", "position")),
     ]
-    found = trace.suspects.where("in_two_eras").select(*MESSAGE, *nobody)
+    found = (
+        elsewhere.unionByName(others)
+        .groupBy(*MESSAGE)
+        .agg(F.min("era").alias("least"), F.max("era").alias("most"))
+        .where("least <> most")
+        .select(*MESSAGE, *nobody)
+    )
     return violations("D4", found, F.lit("delivered in more than one era"), message_name())
 
 
-def _of_suspects(trace: Projections, condition: str) -> DataFrame:
-    """Deliveries under agreed views of suspect messages of which this is true."""
-    suspects = trace.suspects.where(condition).select(*MESSAGE, "sent_agreed")
-    delivered = (
-        trace.tables.deliver.where("kind = 'DELIVER'")
-        .where(held(AGREED))
-        .join(F.broadcast(suspects.select(*_SENDER).distinct()), list(_SENDER), "left_semi")
-        .select(*MEMBER, "position", "view", *SOURCE, "number")
-    )
-    return in_eras(delivered, trace.eras).join(suspects, list(MESSAGE))
-
-
 def virtual_synchrony(trace: Projections) -> DataFrame:
-    """D5: all against the first who had the whole view, by fingerprint, and message by message where it may differ.
+    """D5: all against the first who had the whole view, set by set, and message by message where sets differ.
 
     Of one that came into the middle of the view, and of the first, only what is after its start points counts.
     """
-    before = trace.stays.withColumnRenamed("view", "previous")
-    fingerprint_of = F.struct(*(F.coalesce(part, F.lit(0)).alias(part) for part in FINGERPRINT))
+    sets = trace.settle(_sets(trace).withColumnRenamed("view", "previous"))
     first = F.min(F.when(F.col("full"), F.struct("place", "stretch", "set"))).over(Window.partitionBy(*STEP))
-    judged = trace.settle(
+    empty = F.expr("cast(array() as array<struct<source:string,source_incarnation:bigint,low:bigint,high:bigint>>)")
+    judged = trace.found(
         transitions(trace.agreed)
-        .join(before, list(_IN_PREVIOUS), "left")
-        .select(*_PARTY, "place", "full", F.col("before.start").alias("start"), fingerprint_of.alias("set"))
+        .join(sets, list(_IN_PREVIOUS), "left")
+        .select(*_PARTY, "place", "full", F.col("before.start").alias("start"), F.coalesce("set", empty).alias("set"))
         .select("*", first.alias("first"))
-        .where("first.place <> place and (not full or set <> first.set)")
-        .drop("set")
+        .where("first.place <> place")
+        .where(_after_start(F.col("set")) != _after_start(F.col("first.set")))
+        .select(*_PARTY, "place", "full", "start", F.struct("first.place", "first.stretch").alias("first"))
     )
-    delivered = in_agreed_views(trace.tables.deliver).withColumnRenamed("view", "previous")
+    if judged is None:
+        return trace.nothing()
+    delivered = in_agreed_views(trace.whole.deliver).withColumnRenamed("view", "previous")
     mine = delivered.join(F.broadcast(judged), list(_IN_PREVIOUS)).select(*_JUDGED, F.lit(True).alias("mine"))
     models = judged.select("*", *_of_first()).drop("process", "incarnation", "stretch")
     theirs = delivered.withColumnsRenamed(
@@ -101,6 +110,33 @@ def virtual_synchrony(trace: Projections) -> DataFrame:
     return violations("D5", found, text)
 
 
+def _sets(trace: Projections) -> DataFrame:
+    """What each process delivered in each agreed view: the numbers of each source as intervals, sorted."""
+    delivered = in_agreed_views(trace.tables.deliver, "last_number")
+    return (
+        merged(delivered, (*STAY, *SOURCE))
+        .groupBy(*STAY)
+        .agg(F.array_sort(F.collect_list(F.struct(*SOURCE, "low", "high"))).alias("set"))
+    )
+
+
+def _after_start(intervals: Column) -> Column:
+    """Of a set what counts for who had the `full` view, or only what comes after its `start`."""
+
+    def begin(one: Column) -> Column:
+        mine = F.filter(
+            "start",
+            lambda point: (point["source"] == one["source"]) & (point["incarnation"] == one["source_incarnation"]),
+        )
+        return F.try_element_at(mine, F.lit(-1))["number"]
+
+    def clipped(one: Column) -> Column:
+        return one.withField("low", F.greatest(one["low"], begin(one)))
+
+    counted = F.transform(F.filter(intervals, lambda one: one["high"] >= begin(one)), clipped)
+    return F.when(F.col("full"), intervals).otherwise(counted)
+
+
 def _of_first() -> list[Column]:
     """The process that others are held against, in columns of their own."""
     places = [F.col(f"first.place.{name}").alias(f"first_{name}") for name in ("process", "incarnation")]
@@ -112,14 +148,19 @@ def weak_total_order(trace: Projections) -> DataFrame:
 
     Only else is the order of a process held against that of the first one.
     """
-    changed = trace.suspects.where("with_two_timestamps").select(*MESSAGE)
-    doubtful = (
+    changed = trace.differing.where("not sent or timestamp <> sent_timestamp")
+    same = trace.tables.deliver.join(
+        F.broadcast(changed.select(*_SENDER, F.col("number").alias("changed")).distinct()), list(_SENDER)
+    ).where("changed between number and last_number")
+    doubtful = trace.found(
         trace.keyed.where("timed and previous >= key")
         .select(*MEMBER)
-        .unionByName(trace.keyed.join(F.broadcast(changed), list(MESSAGE), "left_semi").select(*MEMBER))
+        .unionByName(same.select(*MEMBER))
         .distinct()
         .withColumn("doubtful", F.lit(True))
     )
+    if doubtful is None:
+        return trace.nothing()
     steps = transitions(trace.agreed).select(*_PARTY, "place", "full").join(doubtful, list(MEMBER), "left")
     first = F.min(F.struct(~F.col("full"), "place", "stretch", "doubtful")).over(Window.partitionBy(*STEP))
     judged = trace.settle(
@@ -127,7 +168,7 @@ def weak_total_order(trace: Projections) -> DataFrame:
         .where("first.place <> place and (doubtful or first.doubtful)")
         .drop("doubtful")
     )
-    delivered = in_agreed_views(trace.tables.deliver).withColumnRenamed("view", "previous")
+    delivered = in_agreed_views(trace.whole.deliver).withColumnRenamed("view", "previous")
     message = ("run", "group", "place", *SOURCE, "number")
     mine = (
         delivered.join(F.broadcast(judged), list(_IN_PREVIOUS))
@@ -154,35 +195,36 @@ def weak_total_order(trace: Projections) -> DataFrame:
 
 
 def agreed_forward_set(trace: Projections) -> DataFrame:
-    """D9: what the cuts of those who came along cover, against what was delivered; one by one where they differ."""
+    """D9: what the cuts of those who came along cover, against what was delivered; one by one where they differ.
+
+    No stride of sends goes beyond a cut, so that it is covered as a whole or not at all.
+    """
     cuts = trace.settle(_cuts(trace))
     line = (*MEMBER, "stretch", "era", *SOURCE)
-    limits = ("first", "bound")
-    asked = cuts.select(*_SENDER, "era", *limits).distinct()
-    sent = trace.sends.select(*MESSAGE, F.col("sent_agreed").alias("era"), F.col("sent_sequence").alias("sequence"))
-    due = [part.alias(f"due_{name}") for part, name in zip(fingerprint("number"), FINGERPRINT, strict=True)]
-    within = "sequence <= bound and number >= first"
-    expected = (
-        sent.join(F.broadcast(asked), [*_SENDER, "era"]).where(within).groupBy(*_SENDER, "era", *limits).agg(*due)
+    own = [F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation")]
+    sent = trace.tables.send.select(
+        *GROUP, *own, F.col("agreed").alias("era"), "last_sequence", "number", "last_number"
     )
-    delivered = in_eras(in_agreed_views(trace.tables.deliver), trace.eras, "delivered_at")
-    got = (
-        delivered.join(F.broadcast(cuts), list(line))
-        .where(within)
-        .groupBy(*line, "position", *limits)
-        .agg(*fingerprint("number"))
+    due = (
+        sent.join(F.broadcast(cuts), [*_SENDER, "era"])
+        .where("last_sequence <= bound and last_number >= first")
+        .select(*line, "position", "first", "bound", F.greatest("number", "first").alias("number"), "last_number")
     )
-    suspects = trace.settle(
-        cuts.join(expected, [*_SENDER, "era", *limits])
-        .join(got, [*line, "position", *limits], "left")
-        .where(" or ".join(f"not {name} <=> due_{name}" for name in FINGERPRINT))
-        .select(*line, "position", *limits)
+    delivered = in_eras(in_agreed_views(trace.tables.deliver, "last_number"), trace.eras, "delivered_at")
+    suspects = trace.found(
+        uncovered(due, merged(delivered, line), line).select(*line, "position", "first", "bound").distinct()
     )
+    if suspects is None:
+        return trace.nothing()
+    single = trace.first_sends(suspects).select(
+        *MESSAGE, F.col("sent_agreed").alias("era"), F.col("sent_sequence").alias("sequence")
+    )
+    heard = in_eras(in_agreed_views(trace.deliveries(suspects, STREAM)), trace.eras, "delivered_at")
     found = (
-        sent.join(F.broadcast(suspects), [*_SENDER, "era"])
-        .where(within)
+        single.join(F.broadcast(suspects), [*_SENDER, "era"])
+        .where("sequence <= bound and number >= first")
         .join(
-            delivered.join(F.broadcast(suspects.select(*line)), list(line), "left_semi").select(*line, "number"),
+            heard.join(F.broadcast(suspects.select(*line).distinct()), list(line), "left_semi").select(*line, "number"),
             [*line, "number"],
             "left_anti",
         )
