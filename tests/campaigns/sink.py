@@ -166,8 +166,8 @@ def kill_in_turn(member: Talker, victims: list[Killable | Stopped], count: int, 
         victim.kill()
         newest = had[-1][0] if had else None
         print(
-            f"{monotonic() - began:6.1f} s: {victim.name} is {'stopped' if isinstance(victim, Stopped) else 'killed'}; {member.name} has {len(had)} rows, the last of"
-            f" batch {newest}",
+            f"{monotonic() - began:6.1f} s: {victim.name} is {victim.fate}; {member.name} has {len(had)} rows, the last"
+            f" of batch {newest}",
             flush=True,
         )
         victim.start()
