@@ -4,6 +4,9 @@ UnisonoError
  ├─ SettingError     a setting has an unknown name or an impossible value
  ├─ ScenarioError    a scenario file cannot be run as it stands
  ├─ TraceError       a trace cannot be read or written
+ │   └─ BadReport         a report of trace rows is refused
+ ├─ LogError         a retained log cannot be read or written
+ │   └─ LogGone           what was asked for is no longer kept
  ├─ NetworkError     a socket, an interface or a seed cannot be used
  ├─ StorageError     the directory of a process cannot be used
  └─ GroupError       a group cannot be used as asked
@@ -50,6 +53,34 @@ class ScenarioError(UnisonoError, ValueError):
 
 class TraceError(UnisonoError):
     """A trace cannot be read or written."""
+
+
+class BadReport(TraceError):
+    """A report of trace rows is refused, for a named reason."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.detail}" if self.detail else self.reason
+
+
+class LogError(UnisonoError):
+    """A retained log cannot be read or written."""
+
+
+class LogGone(LogError):
+    """What was asked for is no longer kept: the oldest payload that is left has the offset `begin`."""
+
+    def __init__(self, offset: int, begin: int) -> None:
+        super().__init__(offset, begin)
+        self.offset = offset
+        self.begin = begin
+
+    def __str__(self) -> str:
+        return f"offsets {self.offset} to {self.begin - 1} are no longer kept; the log begins at {self.begin}"
 
 
 class NetworkError(UnisonoError, OSError):

@@ -43,6 +43,7 @@ from unisono.runtime.inbox import Inbox
 from unisono.runtime.outbox import Outbox
 from unisono.runtime.process import Process, realm_name
 from unisono.runtime.state_keeper import State, StateEffect, StateKeeper
+from unisono.runtime.trace_options import Level
 from unisono.runtime.transports import TransportName
 from unisono.settings import Role, Service, Settings, read_settings
 
@@ -236,6 +237,10 @@ class Group:
             raise outbox.error
         self.process.give(wanted)
 
+    def report(self, kind: str, /, **values: float | str) -> None:
+        """Report a statistic of the application, of a type of its own, about this group; see `Process.report`."""
+        self.process.report_about(self.name, kind, values)
+
     @property
     def has_state(self) -> bool:
         """Whether this process has the group's state, or was the first: what `state` is there for."""
@@ -317,7 +322,7 @@ class Group:
             self._inbox = self._make_inbox(process, loop)
             self._outbox = Outbox(self.name, self.settings, loop, process.give)
             self._joined, self._left = loop.create_future(), loop.create_future()
-            settings = replace(self.settings, trace=process.traced)
+            settings = replace(self.settings, trace=process.traced, trace_messages=process.traces_messages)
             await process.attach(self.name, self, settings, self._protocol, self._state is not None)
             self._process = process
             await self._joined
@@ -480,6 +485,9 @@ def join(
     interface: str | None = None,
     port: int = 0,
     trace: str | os.PathLike[str] | None = None,
+    statistics: Level | None = None,
+    collector: str | None = None,
+    run: str | None = None,
     storage: str | os.PathLike[str] | None = None,
     protocol: str = "intergroup",
     process: Process | None = None,
@@ -490,10 +498,11 @@ def join(
 
     `name` is this process's own and stays the same over restarts; by default it gets a new one. `realm` keeps strangers
     apart (by default the environment variable UNISONO_REALM). `transport` is "multicast" or "mesh"; `seeds` are
-    endpoints of a mesh. `trace` is a directory for the trace. `process` uses a process made before, instead of the
-    options above. `state` has `save(file)` and `load(file)`: a newcomer is given the state of a member, and then the
-    messages that follow it; for that service is "timestamp". The rest are settings of the group, such as
-    service="unordered" or patience="2s".
+    endpoints of a mesh. `trace` is a directory for the trace, `collector` the host:port of a collector for it;
+    `statistics` says how much goes there ("off", "events" or "all"), and `run` what it is called. `process` uses a
+    process made before, instead of the options above. `state` has `save(file)` and `load(file)`: a newcomer is given
+    the state of a member, and then the messages that follow it; for that service is "timestamp". The rest are settings
+    of the group, such as service="unordered" or patience="2s".
     """
     if (complaint := why_bad_name(group)) is not None:
         raise SettingError("group", complaint)
@@ -501,6 +510,8 @@ def join(
         raise SettingError("protocol", f"expected one of {', '.join(PROTOCOLS)}, got {protocol!r}")
     if "trace" in settings:
         raise SettingError("trace", "give the directory of the trace")
+    if "trace_messages" in settings:
+        raise SettingError("trace_messages", 'say statistics="events" or statistics="all"')
     chosen = read_settings(settings)
     _check_state(state, chosen)
     if process is not None:
@@ -513,6 +524,9 @@ def join(
         "interface": interface,
         "port": port,
         "trace": None if trace is None else os.fspath(trace),
+        "statistics": statistics,
+        "collector": collector,
+        "run": run,
         "storage": None if storage is None else os.fspath(storage),
         "clock_drift_limit": chosen.clock_drift_limit,
         "control": Settings(**{name: getattr(chosen, name) for name in ControlSettings.__struct_fields__}),

@@ -321,6 +321,13 @@ class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields
             "and makes no trace without one."
         ),
     ] = True
+    trace_messages: Annotated[
+        bool,
+        Meta(
+            description="With `trace`: rows of messages too. Without, the trace has membership, views, repairs and "
+            'gauges. With `unisono.join` say statistics="events" instead.'
+        ),
+    ] = True
     secure: Annotated[Literal[False], Meta(description="Sealed groups; not offered yet.")] = False
 
     @property

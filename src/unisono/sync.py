@@ -103,6 +103,14 @@ class SyncGroup:
 
         self._call(ask())
 
+    def report(self, kind: str, /, **values: float | str) -> None:
+        """Report a statistic of the application about this group."""
+
+        async def report() -> None:
+            self._group.report(kind, **values)
+
+        self._call(report())
+
     @property
     def has_state(self) -> bool:
         """Whether this process has the group's state, or was the first."""

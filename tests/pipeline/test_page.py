@@ -15,6 +15,7 @@ from tests.pipeline.conftest import Call
 from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.monitor_audit import audit_rows, audit_with_monitors
 from unisono.pipeline.page import render_page, write_page
+from unisono.pipeline.row_words import row_words
 from unisono.pipeline.story import Story, story
 from unisono.pipeline.templating import duration_words
 from unisono.pipeline.trace_columns import TraceTables
@@ -26,7 +27,7 @@ from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.world import World
 from unisono.trace.parquet import write_tables
 from unisono.trace.run_directory import write_run
-from unisono.trace.schema import AnyRow, DeliverRow, SendRow
+from unisono.trace.schema import AnyRow, DeliverRow, SendRow, StatisticRow, Value
 from unisono.units import MILLISECOND, SECOND
 
 SCENARIO = Scenario(
@@ -207,6 +208,18 @@ def test_the_story_agrees_with_the_rows(rows: list[AnyRow]) -> None:
             assert earlier.begin <= earlier.end <= later.begin
 
 
+def test_a_page_counts_statistics(rows: list[AnyRow]) -> None:
+    told_twice: list[AnyRow] = [
+        StatisticRow(kind="cache", run=rows[0].run, process=name, incarnation=1, values=[Value("hits", 3.0)])
+        for name in ("p1", "p2", "p2")
+    ]
+    (found,) = told([*rows, *told_twice]).statistics
+    assert (found.kind, found.rows, found.processes) == ("cache", 3, {"p1", "p2"})
+    assert row_words(told_twice[0]) == "tells cache: hits 3"
+    assert '<a href="#statistics">' in page_of([*rows, *told_twice])
+    assert 'id="statistics"' not in page_of(rows)
+
+
 def test_only_one_run_has_a_page(run: Path, tmp_path: Path) -> None:
     write_run(tmp_path / "second", story_rows(), scenario_text="", summary={})
     with pytest.raises(TraceError, match="holds 2 runs; name one of them"):
@@ -221,7 +234,7 @@ def test_the_command_falls_back_to_the_monitors(run: Path, call: Call, monkeypat
     def no_java(*_: object) -> None:
         raise UnisonoError("Spark needs Java")
 
-    monkeypatch.setattr("unisono.pipeline.session.running", no_java)
+    monkeypatch.setattr("unisono.pipeline.session._running_session", no_java)
     code, output, complaint = call("report", run, "--json")
     assert code == 0
     assert complaint == "Spark needs Java; the monitors audit instead\n"

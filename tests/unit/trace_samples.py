@@ -14,6 +14,8 @@ from unisono.trace.schema import (
     RepairRow,
     SendRow,
     Start,
+    StatisticRow,
+    Value,
     ViewRow,
 )
 
@@ -111,7 +113,10 @@ def sample_rows(count: int = 3) -> list[AnyRow]:
         primary=True,
     )
     join = MembershipRow(kind="JOIN", group="g", reason="all", across="everything", role="sender")
-    last: list[AnyRow] = [repair, proxy, gauge, view, join]
+    statistic = StatisticRow(
+        kind="orders", group="g", values=[Value("open", 3.0), Value("state", text="busy"), Value("nothing")]
+    )
+    last: list[AnyRow] = [repair, proxy, gauge, view, join, statistic]
     for position, row in enumerate(last, at):
         row.process, row.incarnation, row.position, row.truth = "a", LARGEST, position, at + 1
     return rows + last

@@ -11,8 +11,8 @@ import typer
 from unisono.cli.audit_report import AuditProgress, show_audit
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import TraceError, UnisonoError
+from unisono.pipeline.opening import spark_for
 from unisono.pipeline.report import AuditReport
-from unisono.pipeline.session import Profile
 
 INTERRUPTED = 130
 
@@ -79,15 +79,7 @@ def _audit(directories: list[Path], engine: AuditEngine, master: str | None, pro
         from unisono.pipeline.monitor_audit import audit_with_monitors
 
         return audit_with_monitors(directories, progress.tell)
-    from unisono.pipeline.runs import SMALL_BYTES, disk_bytes, find_runs, refuse_damaged
-    from unisono.pipeline.session import is_on_this_machine, running
-
-    runs = find_runs(directories)
-    refuse_damaged(runs)
-    progress.tell("starting Spark", 0, 0)
-    little = disk_bytes(runs) < SMALL_BYTES and master is None
-    profile: Profile = "test" if little else "local" if is_on_this_machine(master) else "cluster"
-    with running(profile, master) as session:
+    with spark_for(directories, master, progress.tell) as session:
         from unisono.pipeline.audit import audit as audit_with_spark
 
         return audit_with_spark(session, directories, progress.tell)

@@ -10,9 +10,13 @@ import typer
 
 from unisono.cli.audit import audit
 from unisono.cli.chat import chat
+from unisono.cli.collect import collect
 from unisono.cli.control import control
+from unisono.cli.damage import damage
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
+from unisono.cli.lake import lake
+from unisono.cli.measure import compare_runs, measure
 from unisono.cli.probe import probe
 from unisono.cli.report import report
 from unisono.cli.runs import runs
@@ -56,10 +60,15 @@ app.command()(control)
 app.command()(probe)
 app.command()(top)
 app.command()(doctor)
+app.command()(collect)
 app.command()(audit)
 app.command()(report)
+app.command()(measure)
+app.command("compare")(compare_runs)
 app.command()(demo)
 app.command()(runs)
+app.add_typer(lake, name="lake")
+app.command()(damage)
 
 
 def run(arguments: Sequence[str] | None = None) -> None:

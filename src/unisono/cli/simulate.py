@@ -26,6 +26,7 @@ from unisono.cli.simulation_report import (
 )
 from unisono.errors import TraceError
 from unisono.runtime.interfaces import LOOPBACK
+from unisono.settings import SERVICE_CODES, Settings
 from unisono.simulation.campaign import (
     Keep,
     Runner,
@@ -126,9 +127,9 @@ def simulate(
         runner, workers, keep = _live_runner(loaded, realm), 1, Keep.ALL
         replay += ["--live", "--realm", realm]
     if seeds is None:
-        _run_one(loaded, chosen[0], out, runner, replay, as_json)
+        _run_one(loaded, chosen[0], out, runner, replay, changed, as_json)
     else:
-        _run_many(loaded, chosen, out, keep, runner, workers, replay, as_json)
+        _run_many(loaded, chosen, out, keep, runner, workers, replay, changed, as_json)
 
 
 def _real_runner() -> Runner:
@@ -187,7 +188,13 @@ def _explain(scenario: Scenario, seed: int, as_json: bool) -> None:
 
 
 def _run_one(
-    scenario: Scenario, seed: int, out: Path | None, runner: Runner, replay: Sequence[str], as_json: bool
+    scenario: Scenario,
+    seed: int,
+    out: Path | None,
+    runner: Runner,
+    replay: Sequence[str],
+    changes: Sequence[str],
+    as_json: bool,
 ) -> None:
     if out is not None and not is_run_directory(out):
         _refuse_what_is_there(out)
@@ -195,7 +202,7 @@ def _run_one(
         results = list(run_seeds([SeedJob(scenario, seed, out)], 1, runner))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
-    _note_in_catalogue(scenario, results, replay)
+    _note_in_catalogue(scenario, results, replay, changes)
     judgement = judge(scenario, results, 1)
     code = 0 if judgement.met else 1
     if as_json:
@@ -213,6 +220,7 @@ def _run_many(
     runner: Runner,
     workers: int,
     replay: Sequence[str],
+    changes: Sequence[str],
     as_json: bool,
 ) -> None:
     if out is not None:
@@ -230,7 +238,7 @@ def _run_many(
                     typer.echo(failing_line(result, _command(replay, result.seed)))
     except KeyboardInterrupt:
         interrupted = True
-    _note_in_catalogue(scenario, results, replay)
+    _note_in_catalogue(scenario, results, replay, changes)
     judgement = judge(scenario, results, len(seeds))
     code = INTERRUPTED if interrupted else 0 if judgement.met else 1
     if as_json:
@@ -240,7 +248,9 @@ def _run_many(
     raise typer.Exit(code)
 
 
-def _note_in_catalogue(scenario: Scenario, results: Sequence[SeedResult], replay: Sequence[str]) -> None:
+def _note_in_catalogue(
+    scenario: Scenario, results: Sequence[SeedResult], replay: Sequence[str], changes: Sequence[str]
+) -> None:
     """Every trace that was written is listed beside it."""
     add_to_catalogue(
         [
@@ -250,11 +260,27 @@ def _note_in_catalogue(scenario: Scenario, results: Sequence[SeedResult], replay
                 scenario.name,
                 result.seed,
                 result.outcome.verdicts,
+                run_options(draw(scenario, result.seed), changes),
             )
             for result in results
             if result.out is not None and result.outcome is not None
         ]
     )
+
+
+def run_options(drawn: Scenario, changes: Sequence[str]) -> dict[str, str]:
+    """What the catalogue says of a run's options: services, members and message sizes, then what was changed."""
+    plans = [drawn.options, *(plan.options for plan in drawn.member_plans)]
+    services = {SERVICE_CODES[plan.get("service", Settings().service)] for plan in plans}
+    sizes = [(load.size, load.size) if isinstance(load.size, int) else load.size for load in drawn.workloads]
+    told = {"service": ",".join(sorted(services)), "members": str(drawn.members)}
+    if sizes:
+        least, most = min(low for low, _ in sizes), max(high for _, high in sizes)
+        told["size"] = str(least) if least == most else f"{least}:{most}"
+    for change in changes:
+        key, _, value = change.partition("=")
+        told[key.strip()] = value.strip()
+    return told
 
 
 def _command(replay: Sequence[str], seed: int) -> str:

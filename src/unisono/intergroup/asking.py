@@ -166,7 +166,7 @@ class Asking:
             self.last_number += 1
             self._waiting.append(Wanted(self.last_number, payload))
             self.bytes += len(payload) + MESSAGE_OVERHEAD_BYTES
-            if step.tracing:
+            if step.tracing_messages:
                 process = self._context.process
                 step.record(
                     ProxyRow(

@@ -1,4 +1,7 @@
-"""What was sent, and how full the buffers were, since they were last measured; buffers beside their caps (L7)."""
+"""What was sent, how full the buffers were and how long sends waited, since they were last measured.
+
+Buffers stand beside their caps (L7).
+"""
 
 from __future__ import annotations
 
@@ -42,6 +45,9 @@ def record_gauges(
         ("untaken messages", delivery.untaken_high_water, settings.event_limit),
     ):
         step.record(GaugeRow(kind="GAUGE", name=name, value=value, cap=cap))
+    for why, nanoseconds in sending.blocked.take(step.now).items():
+        if nanoseconds:
+            step.record(GaugeRow(kind="GAUGE", name=f"blocked by {why} nanoseconds", value=nanoseconds))
     sending.window.high_water = sending.window.bytes
     sending.queue_high_water = sending.queued_bytes - sending.carried_bytes
     delivery.untaken_high_water = delivery.untaken

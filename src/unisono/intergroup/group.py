@@ -121,7 +121,13 @@ class IntergroupEngine:
     def __init__(self, context: Context, resumption: Resumption) -> None:
         process, settings, clock = context.process, context.settings, context.clock
         self._context = context
-        self._place = Place(context.group, SERVICE_CODES[settings.service], resumption.stretch + 1, settings.trace)
+        self._place = Place(
+            context.group,
+            SERVICE_CODES[settings.service],
+            resumption.stretch + 1,
+            settings.trace,
+            settings.trace_messages,
+        )
         # A returning process skips a sequence number, so that its first keep-alive stands above its farewell.
         last_sequence = resumption.sequence + 1 if resumption.sequence else 0
         self._sending = Sending(context, last_sequence, resumption.number)

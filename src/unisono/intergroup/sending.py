@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from unisono.events import SendAccepted
-from unisono.identity import NAME_LIMIT_BYTES, ProcessId, why_bad_name
+from unisono.identity import NAME_LIMIT_BYTES, ProcessId, ViewId, why_bad_name
+from unisono.intergroup.blocked import Blocked
 from unisono.intergroup.context import Context, repair_row
 from unisono.reliable.pacing import Pacing
 from unisono.reliable.step import Step
@@ -64,10 +65,12 @@ class Sending:
         "_before",
         "_context",
         "_enqueued_bytes",
+        "_era",
         "_named",
         "_queue",
         "_settings",
         "_writer",
+        "blocked",
         "blocked_since",
         "carried_bytes",
         "last_data_at",
@@ -90,6 +93,7 @@ class Sending:
         self._writer = context.writer
         self._queue: deque[Outgoing] = deque()
         self._named: dict[str, Range] = {}
+        self._era: tuple[ViewId, str] | None = None
         self.queued_bytes = 0
         self.queue_high_water = 0
         self.carried_bytes = 0
@@ -109,6 +113,7 @@ class Sending:
         self.pacing = Pacing(context.settings.window_bytes, context.settings.datagram_bytes)
         self.window = SendWindow(context.settings.window_bytes)
         self.blocked_since: int | None = None
+        self.blocked = Blocked()
 
     @property
     def waiting(self) -> bool:
@@ -211,7 +216,10 @@ class Sending:
         """Since when something has waited for the window."""
         if not self._queue or self.has_room:
             self.blocked_since = None
-        elif self.blocked_since is None:
+            self.blocked.note(None, step.now)
+            return
+        self.blocked.note("window", step.now)
+        if self.blocked_since is None:
             self.blocked_since = step.now
             step.mark("window-full")
 
@@ -326,7 +334,7 @@ class Sending:
         if name:
             _, payload = take_name(payload)
             self._named[name] = (self.last_sequence - count + 1, self.last_sequence)
-        if step.tracing:
+        if step.tracing_messages:
             step.record(
                 SendRow(
                     kind="SEND",
@@ -336,7 +344,7 @@ class Sending:
                     size=len(payload),
                     body=body_hash(payload),
                     origin=None if origin is None else str(origin),
-                    agreed=None if self._context.agreed is None else str(self._context.agreed.era),
+                    agreed=self._era_in_words(),
                 )
             )
         first = self.last_sequence - count + 1
@@ -350,6 +358,15 @@ class Sending:
             origin=origin,
             origin_number=origin_number,
         )
+
+    def _era_in_words(self) -> str | None:
+        """The era that this process is in; the words are made once for each."""
+        if self._context.agreed is None:
+            return None
+        era = self._context.agreed.era
+        if self._era is None or self._era[0] is not era:
+            self._era = (era, str(era))
+        return self._era[1]
 
     def find_name(self, name: str) -> Range | None:
         """The sequences of the last message of that name, while it is kept for repair."""

@@ -118,6 +118,7 @@ class Speaking:
         self._release(step)
         self.waits_for_view = bool(sending.waiting) and not self.leaving and not self._receiving.following.may_send
         if self.waits_for_view:
+            sending.blocked.note("view", step.now)
             return
         while sending.waiting and sending.has_room:
             at = sending.pacing.wait_until(step.now)

@@ -42,11 +42,17 @@ def audit(
         began = perf_counter()
         folders = as_tables(find_runs(directories), folder, progress)
         tables = read_tables(session, folders)
-        try:
-            with sized_for(session, stored_bytes(folders)):
-                return audit_tables(tables, progress, perf_counter() - began)
-        except PySparkException as error:
-            raise TraceError(f"the trace cannot be read to its end: {_first_line(error)}") from error
+        with read_to_the_end(), sized_for(session, stored_bytes(folders)):
+            return audit_tables(tables, progress, perf_counter() - began)
+
+
+@contextmanager
+def read_to_the_end() -> Iterator[None]:
+    """What Spark cannot read of a trace is what whoever gave it the trace has to look at."""
+    try:
+        yield
+    except PySparkException as error:
+        raise TraceError(f"the trace cannot be read to its end: {_first_line(error)}") from error
 
 
 @contextmanager
@@ -88,7 +94,7 @@ def audit_tables(tables: Tables, progress: Progress = lambda *_: None, reading_s
 def first_violations(found: DataFrame) -> list[tuple[str, int, Violation]]:
     """Of the violations of one property, the first in each run, beside the count of all in that run."""
     one_run = Window.partitionBy("run")
-    in_order = one_run.orderBy("group", "process", "incarnation", "position", "message")
+    in_order = one_run.orderBy("group", "process", "incarnation", "position", "message", "text")
     rows = (
         found.select("*", F.count(F.lit(1)).over(one_run).alias("count"), F.row_number().over(in_order).alias("rank"))
         .where(F.col("rank") <= KEPT_VIOLATIONS)

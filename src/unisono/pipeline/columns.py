@@ -47,7 +47,7 @@ def stays_transitional() -> Column:
     return ~held(AGREED) | F.col("transitional").isNull() | itself | together
 
 
-def process_name(name: str = "process", incarnation: str = "incarnation") -> Column:
+def process_name(name: str | Column = "process", incarnation: str | Column = "incarnation") -> Column:
     """One life of a process in words, as in "alice~1f"."""
     # To Spark, lower case means all of Unicode, whose tables take seconds to make.
     return F.concat(name, F.lit("~"), F.translate(F.hex(incarnation), "ABCDEF", "abcdef"))

@@ -13,6 +13,9 @@ from unisono.pipeline.runs import Progress, RunFiles, find_runs, read_rows
 from unisono.properties.registry import MonitorSuite
 from unisono.trace.schema import FAMILIES, AnyRow, family_of
 
+_LOOKED_AT = 100_000
+"""Monitors keep what they find first, a report what stands first in the trace: it chooses from so many."""
+
 
 def audit_with_monitors(
     directories: Sequence[str | os.PathLike[str]], progress: Progress = lambda *_: None
@@ -41,7 +44,7 @@ def audit_rows(rows: Sequence[AnyRow]) -> list[RunReport]:
         by_run[row.run].append(row)
     reports = []
     for run, mine in sorted(by_run.items()):
-        suite = MonitorSuite()
+        suite = MonitorSuite(keep=_LOOKED_AT)
         for row in mine:
             suite.observe(row)
         suite.finish()

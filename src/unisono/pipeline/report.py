@@ -12,6 +12,8 @@ from unisono.properties.promises import PROTOCOL, promised
 from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation
 
+FORMAT = 1
+"""Of the object that `as_json` gives: it grows when a key changes its meaning or goes. docs/audits.md has every key."""
 KEPT_VIOLATIONS = 20
 """Of each property in each run, so many violations are kept; all are counted."""
 
@@ -39,6 +41,10 @@ class RunReport(Struct, frozen=True):
     def held(self) -> bool:
         return not self.counts
 
+    def as_json(self) -> dict[str, Any]:
+        told: dict[str, Any] = msgspec.to_builtins(self)
+        return {**told, "verdict": "held" if self.held else "violated", "held": self.held}
+
 
 class AuditReport(Struct, frozen=True):
     """All runs of one audit; `seconds` is the wall time by property, with what was prepared for all under "reading"."""
@@ -62,6 +68,7 @@ class AuditReport(Struct, frozen=True):
     def as_json(self) -> dict[str, Any]:
         """The report for scripts."""
         return {
+            "format": FORMAT,
             "engine": self.engine,
             "verdict": "held" if self.held else "violated",
             "properties": [
@@ -74,20 +81,22 @@ class AuditReport(Struct, frozen=True):
                 }
                 for item in PROPERTIES.values()
             ],
-            "runs": [{**msgspec.to_builtins(run), "held": run.held} for run in self.runs],
+            "runs": [run.as_json() for run in self.runs],
             "seconds": round(sum(self.seconds.values()), 3),
         }
 
 
 def run_report(run: str, facts: RunFacts, counts: Mapping[str, int], violations: Iterable[Violation]) -> RunReport:
-    """The report of one run; properties come in the order of the registry, violations in that of the trace."""
-    ranks = {property_id: rank for rank, property_id in enumerate(PROPERTIES)}
+    """The report of one run; properties come in the order of the registry, first violations in that of the trace."""
+    ordered: dict[str, list[Violation]] = {property_id: [] for property_id in PROPERTIES}
+    for violation in sorted(violations, key=_place):
+        ordered[violation.property].append(violation)
     return RunReport(
         run=run,
         facts=facts,
         verdicts={property_id: _verdict(property_id, counts, facts.services) for property_id in PROPERTIES},
         counts={property_id: counts[property_id] for property_id in PROPERTIES if counts.get(property_id)},
-        violations=sorted(violations, key=lambda one: (ranks[one.property], *_place(one))),
+        violations=[one for found in ordered.values() for one in found[:KEPT_VIOLATIONS]],
     )
 
 
@@ -99,11 +108,12 @@ def _verdict(property_id: str, counts: Mapping[str, int], services: tuple[str, .
     return "held"
 
 
-def _place(violation: Violation) -> tuple[str, str, int, int, str]:
+def _place(violation: Violation) -> tuple[str, str, int, int, str, str]:
     return (
         violation.group,
         violation.process,
         violation.incarnation,
         violation.position,
         violation.message or "",
+        violation.text,
     )

@@ -51,7 +51,8 @@ def find_runs(paths: Sequence[str | os.PathLike[str]]) -> list[RunFiles]:
     return list(found.values())
 
 
-def _runs_at(path: Path) -> Iterator[RunFiles]:
+def _runs_at(path: Path, around: tuple[Path, ...] = ()) -> Iterator[RunFiles]:
+    """The runs in a folder and below; a link to one of the folders around it leads nowhere new."""
     if path.is_file():
         yield RunFiles(path, (path,))
         return
@@ -66,27 +67,26 @@ def _runs_at(path: Path) -> Iterator[RunFiles]:
     if spools:
         yield RunFiles(path, spools)
         return
+    here = (*around, path.resolve())
     for entry in sorted(path.iterdir()):
-        if entry.is_dir() and not entry.name.startswith("."):
-            yield from _runs_at(entry)
+        if entry.is_dir() and not entry.name.startswith(".") and entry.resolve() not in here:
+            yield from _runs_at(entry, here)
 
 
 def refuse_damaged(runs: Sequence[RunFiles]) -> None:
-    """Raise for the first run that is cut short, damaged or foreign, as far as a quick look tells."""
+    """Raise for the first run that is cut short, damaged or foreign, as the ends of tables and whole spools tell."""
     for run in runs:
-        for spool in run.spools:
-            read_spool(spool)
-        if not run.spools:
-            refuse_to_read(run.path)
         if run.is_parquet:
             refuse_damaged_tables(run.path)
+        elif not read_rows(run):
+            raise TraceError(f"{run.path} is a run without a row: there is nothing in it to audit")
 
 
 def read_rows(run: RunFiles) -> list[AnyRow]:
     """Every row of a run, each process in its own order."""
     if not run.spools:
         return read_run(run.path)
-    return [row for spool in run.spools for row in _spool_rows(spool)]
+    return [row for spool in run.spools for row in _spool_rows(spool, alone=run.path == spool)]
 
 
 def as_tables(
@@ -151,11 +151,20 @@ def _ends(directory: Path) -> Iterator[Any]:
             yield table_metadata(file, family)
 
 
-def _spool_rows(path: Path) -> Iterator[AnyRow]:
-    """The rows of one process. A last append that was cut is what a kill leaves; damage before it is not."""
+def _spool_rows(path: Path, alone: bool) -> Iterator[AnyRow]:
+    """The rows of one process. A last append that was cut is what a kill leaves; damage before it is not.
+
+    A file that is the whole trace is as long as it was, or refused.
+    """
     spool = read_spool(path)
     if spool.header is None:
         raise TraceError(f"{path} ends within its header: there is nothing in it to audit")
     yield from spool
-    if spool.ending is not None and spool.ending.why == "damaged":
-        raise TraceError(f"{path} is damaged after {spool.ending.whole_bytes} bytes")
+    ending = spool.ending
+    if ending is not None and ending.why == "damaged":
+        raise TraceError(f"{path} is damaged after {ending.whole_bytes} bytes")
+    if ending is not None and ending.why != "whole" and alone:
+        raise TraceError(
+            f"{path} was cut after {ending.whole_bytes} bytes: the trace is not whole; to audit what killed processes"
+            " left, name the folder of their spools"
+        )

@@ -29,6 +29,7 @@ class Tables(Struct, frozen=True):
     repair: DataFrame
     proxy: DataFrame
     gauge: DataFrame
+    statistic: DataFrame
     fault: DataFrame
 
     def family(self, name: str) -> DataFrame:

@@ -12,7 +12,7 @@ import msgspec
 
 from unisono.errors import TraceError
 from unisono.properties.entries import PROPERTIES, Property
-from unisono.properties.monitors.monitor import Handler, Monitor
+from unisono.properties.monitors.monitor import KEPT_VIOLATIONS, Handler, Monitor
 from unisono.properties.violation import Violation
 from unisono.trace.schema import AnyRow
 
@@ -28,11 +28,14 @@ __all__ = [
 
 
 class MonitorSuite:
-    """Monitors of one run, side by side: all properties, or those whose ids are given."""
+    """Monitors of one run, side by side: all properties, or those whose ids are given.
 
-    def __init__(self, property_ids: Iterable[str] | None = None) -> None:
+    Each keeps the first violations, `keep` of them at most.
+    """
+
+    def __init__(self, property_ids: Iterable[str] | None = None, keep: int = KEPT_VIOLATIONS) -> None:
         ids = PROPERTIES if property_ids is None else property_ids
-        self._take({property_id: PROPERTIES[property_id].monitor() for property_id in ids})
+        self._take({property_id: PROPERTIES[property_id].monitor(keep=keep) for property_id in ids})
 
     def _take(self, monitors: dict[str, Monitor]) -> None:
         self.monitors = monitors

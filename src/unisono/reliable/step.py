@@ -21,14 +21,16 @@ class Place:
         "service",
         "stretch",
         "tracing",
+        "tracing_messages",
         "view",
     )
 
-    def __init__(self, group: str, service: str, stretch: int, tracing: bool) -> None:
+    def __init__(self, group: str, service: str, stretch: int, tracing: bool, messages: bool = True) -> None:
         self.group = group
         self.service = service
         self.stretch = stretch
         self.tracing = tracing
+        self.tracing_messages = tracing and messages
         self.view: str | None = None
         self.datagrams = 0
         self.datagram_bytes = 0
@@ -58,6 +60,11 @@ class Step:
     def tracing(self) -> bool:
         """Whether rows are written: off, what is recorded need not be made."""
         return self._place.tracing
+
+    @property
+    def tracing_messages(self) -> bool:
+        """Whether rows of single messages are written."""
+        return self._place.tracing_messages
 
     def effect(self, effect: Effect) -> None:
         self._effects.append(effect)

@@ -9,6 +9,7 @@ from xxhash import xxh3_64_intdigest
 
 from unisono.engine import Address, is_multicast
 from unisono.errors import NetworkError
+from unisono.spelling import join_endpoint, split_endpoint
 
 SocketAddress = tuple[str, int] | tuple[str, int, int, int]
 """An endpoint as the socket module has it, for IPv4 and for IPv6."""
@@ -44,20 +45,12 @@ def multicast_host(realm: str, address: str, family: socket.AddressFamily) -> st
 
 def spell(endpoint: SocketAddress) -> Address:
     """127.0.0.1:4711 or [::1]:4711."""
-    host, port = endpoint[0], endpoint[1]
-    return Address(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    return Address(join_endpoint(endpoint[0], endpoint[1]))
 
 
 def split(text: str) -> tuple[str, int]:
     """Host and port of an endpoint as a person writes it."""
-    host, colon, port = text.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        colon = ""
-    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65_536:
-        raise NetworkError(f"expected host:port or [address]:port, got {text!r}")
-    return host, int(port)
+    return split_endpoint(text)
 
 
 def numeric(text: str, family: socket.AddressFamily) -> SocketAddress:

@@ -110,6 +110,8 @@ class Driver:
         self._storage.start(self._loop, self.give)
         self._blobs.start(self._loop, self.give)
         self._channels.start(self._loop, self.give, self.count)
+        if self._tracer is not None:
+            self._tracer.start(self._loop, self.count)
         await self._transport.start(self._loop, self.give_all, self.count)
         self.give(Start())
 
@@ -124,6 +126,7 @@ class Driver:
         try:
             if self._tracer is not None:
                 self._tracer.close(monotonic_ns(), ended)
+                await self._tracer.drain()
         finally:
             await self._channels.stop()
             self._transport.close()

@@ -9,8 +9,9 @@ import os
 import random
 import socket
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from time import monotonic_ns
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
@@ -25,9 +26,11 @@ from unisono.runtime.blobs import Blobs
 from unisono.runtime.channels import Channels
 from unisono.runtime.driver import Driver
 from unisono.runtime.storage import DiskStorage, MemoryStorage, Storage, state_directory
+from unisono.runtime.trace_options import Level, trace_options
 from unisono.runtime.tracing import Tracer
 from unisono.runtime.transports import Transport, TransportName, check_transport, open_transport
 from unisono.settings import Settings
+from unisono.trace.statistics import check_type, check_values
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,8 +58,11 @@ class Process:
 
     `name` stays the same over restarts where there is one: the process then keeps its logs in a directory (`storage`,
     by default the user's state directory). Without a name it gets one of its own and keeps nothing. `trace` is a
-    directory for the trace. It takes part in the `site` of this machine and, with the settings in `control`, in the
-    control hierarchy; a `daemon` hosts the site.
+    directory for the trace, `collector` the host:port of a collector for it (by default $UNISONO_COLLECTOR), `run` what
+    the trace is called there (by default $UNISONO_RUN). `statistics` is how much is traced: "all", "events" for all
+    but messages, or "off"; by default "all" into a directory, "events" to a collector alone, and else nothing. It takes
+    part in the `site` of this machine and, with the settings in `control`, in the control hierarchy; a `daemon` hosts
+    the site.
     """
 
     def __init__(
@@ -69,6 +75,9 @@ class Process:
         interface: str | None = None,
         port: int = 0,
         trace: str | os.PathLike[str] | None = None,
+        statistics: Level | None = None,
+        collector: str | None = None,
+        run: str | None = None,
         storage: str | os.PathLike[str] | Literal["memory"] | None = None,
         clock_drift_limit: int = Settings().clock_drift_limit,
         site: bool = True,
@@ -85,7 +94,7 @@ class Process:
         self._seeds = tuple(seeds)
         self._interface = interface
         self._port = port
-        self._trace = None if trace is None else Path(trace)
+        self._trace = trace_options(trace, statistics, collector, run, self.realm)
         self._storage = storage if storage is not None else ("memory" if name is None else None)
         self._clock_drift_limit = clock_drift_limit
         self._with_site = site
@@ -96,6 +105,7 @@ class Process:
         self._members: dict[str, Member] = {}
         self._leaving: dict[str, asyncio.Future[None]] = {}
         self._driver: Driver | None = None
+        self._tracer: Tracer | None = None
         self._transport: Transport | None = None
         self._node: Node | None = None
         self._blobs: Blobs | None = None
@@ -131,11 +141,30 @@ class Process:
 
     @property
     def traced(self) -> bool:
+        """Whether there is a trace."""
         return self._trace is not None
+
+    @property
+    def traces_messages(self) -> bool:
+        return self._trace is not None and self._trace.messages
 
     @property
     def groups(self) -> list[str]:
         return list(self._members)
+
+    def report(self, kind: str, /, **values: float | str) -> None:
+        """Report a statistic of the application: `process.report("orders", open=3, state="busy")`.
+
+        It becomes a row of the trace, of that type; without a trace nothing happens. Values are numbers and texts, and
+        the type is none that the protocols reserve (`unisono.trace.statistics`). In the event loop of the process.
+        """
+        self.report_about("", kind, values)
+
+    def report_about(self, group: str, kind: str, values: Mapping[str, float | str]) -> None:
+        check_type(kind)
+        check_values(values)
+        if self._tracer is not None and not self._closed:
+            self._tracer.report(kind, values, group, monotonic_ns())
 
     def watch_site(self, tell: Callable[[SiteChanged | UnisonoError], None]) -> None:
         """Be told who speaks for this process whenever that changes, and at last why the process failed, if it does."""
@@ -252,11 +281,13 @@ class Process:
             realm=self.realm,
             clock_drift_limit=self._clock_drift_limit,
             site=self._with_site,
-            control=None if self._control is None else replace(self._control, trace=self.traced),
+            control=None
+            if self._control is None
+            else replace(self._control, trace=self.traced, trace_messages=self.traces_messages),
             daemon=self._daemon,
             site_timeout=self._site_timeout,
         )
-        tracer = None if self._trace is None else Tracer(self._trace, self.name)
+        tracer = self._tracer = None if self._trace is None else self._trace.open(self.name)
         channels = Channels(self.realm, transport.channel_socket)
         driver = Driver(self._node, transport, channels, storage, self, tracer, self.blobs)
         try:

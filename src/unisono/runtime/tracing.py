@@ -1,69 +1,120 @@
-"""The trace of a real process: rows go to a spool before anything that the same calls send leaves the process.
+"""The trace of a real process: rows go to a spool, to a collector, or to both.
 
-So nothing is ever delivered that no trace sent, whenever a process is killed. The spool is made when the process knows
-its incarnation and named after it; a clean end writes its own row.
+Rows are in the spool before anything that the same calls send leaves the process, so nothing is ever delivered that no
+trace sent, whenever a process is killed. The spool is made when the process knows its incarnation and named after it; a
+clean end writes its own row. A collector gets them a little later.
 """
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from platform import node
+from time import monotonic_ns
 from urllib.parse import quote
 
 from xxhash import xxh3_64_hexdigest
 
 from unisono.engine import Deliver, Record
 from unisono.errors import TraceError
+from unisono.runtime.reporter import Reporter
+from unisono.trace.column_buffer import ColumnBuffer
 from unisono.trace.recorder import Recorder
-from unisono.trace.schema import AnyRow, MembershipRow
+from unisono.trace.schema import AnyRow, MembershipRow, StatisticRow, Value
 from unisono.trace.spool import SpoolWriter
+from unisono.trace.statistics import HOLE, values_of
 
 SUFFIX = ".spool"
+DRAIN_SECONDS = 5.0
+"""How long the end of a process waits for its collector."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Tracer:
-    """Collects the rows of a turn and writes them with one append."""
+    """The one reporter of a process: gathers the rows of a turn in columns and hands them over at its end.
 
-    __slots__ = ("_directory", "_name", "_recorder", "_rows", "_run", "_spool")
+    Without `messages`, sends, deliveries and what is sent by proxy leave no rows.
+    """
 
-    def __init__(self, directory: Path, name: str, run: str | None = None) -> None:
+    __slots__ = ("_buffer", "_directory", "_messages", "_name", "_recorder", "_reporter", "_run", "_spool")
+
+    def __init__(
+        self,
+        directory: Path | None,
+        name: str,
+        run: str | None = None,
+        *,
+        messages: bool = True,
+        collector: str | None = None,
+    ) -> None:
+        assert directory is not None or collector is not None, "a trace goes somewhere"
         self._directory = directory
         self._name = name
-        self._run = run or directory.resolve().name
+        self._run = run or (name if directory is None else directory.resolve().name)
+        self._messages = messages
         self._recorder = Recorder(self._run, name, host_mark())
+        self._reporter = None if collector is None else Reporter(collector, self._run, name, host_mark())
+        self._buffer = ColumnBuffer() if directory is not None or self._reporter is None else self._reporter.buffer
         self._spool: SpoolWriter | None = None
-        self._rows: list[AnyRow] = []
+
+    def start(self, loop: asyncio.AbstractEventLoop, count: Callable[[str], None]) -> None:
+        if self._reporter is not None:
+            self._reporter.start(loop, count, self._hole)
 
     def observe(self, effect: Record | Deliver, at: int) -> None:
         """Make the rows of an effect."""
-        self._rows.extend(self._recorder.rows(effect, at, None))
+        self._recorder.gather(effect, at, self._buffer, self._messages)
+
+    def report(self, kind: str, values: Mapping[str, float | str | bool], group: str, at: int) -> None:
+        """A statistic of the application."""
+        row = StatisticRow(kind=kind, group=group, values=values_of(values), view=self._recorder.view_of(group))
+        self._add(row, at)
+        self.flush()
 
     def flush(self) -> None:
-        """Hand what was collected to the system, where it survives the death of this process."""
-        if not self._rows:
+        """Hand over what was gathered: to the system, where it survives the death of this process, and the reporter."""
+        incarnation = self._recorder.incarnation
+        if not incarnation or not self._buffer.count:
             return
-        if self._spool is None:
-            if not self._recorder.incarnation:
-                return
-            try:
-                self._directory.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise TraceError(f"cannot write the trace to {self._directory}: {error.strerror}") from error
-            name = f"{quote(self._name, safe='')}~{self._recorder.incarnation:x}{SUFFIX}"
-            self._spool = SpoolWriter(self._directory / name, self._run)
-        self._spool.write(self._rows)
-        self._rows.clear()
+        if self._directory is not None:
+            if self._reporter is not None:
+                self._reporter.buffer.extend(self._buffer)
+            if self._spool is None:
+                self._spool = self._open_spool(self._directory, incarnation)
+            self._spool.write_report(self._buffer.take(self._run, self._name, incarnation, host_mark(), 0))
+        if self._reporter is not None:
+            self._reporter.gathered(incarnation)
 
     def close(self, at: int, ended: bool) -> None:
         """A clean end has its row; without one the process is taken for crashed."""
         if ended and self._recorder.incarnation:
-            self._rows.append(self._recorder.stamp(MembershipRow(kind="END"), at, None))
+            self._add(MembershipRow(kind="END"), at)
             self.flush()
         if self._spool is not None:
             self._spool.close()
             self._spool = None
+
+    async def drain(self, patience_seconds: float = DRAIN_SECONDS) -> None:
+        """Wait until the collector has everything, but not for longer than this."""
+        if self._reporter is not None:
+            await self._reporter.close(patience_seconds)
+
+    def _add(self, row: AnyRow, at: int) -> None:
+        self._buffer.add(self._recorder.stamp(row, at, None))
+
+    def _hole(self, reports: int, rows: int, first: int, last: int) -> None:
+        """Reports were given up: the trace says so."""
+        values = [Value("reports", reports), Value("rows", rows), Value("first", first), Value("last", last)]
+        self._add(StatisticRow(kind=HOLE, values=values), monotonic_ns())
+
+    def _open_spool(self, directory: Path, incarnation: int) -> SpoolWriter:
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TraceError(f"cannot write the trace to {directory}: {error.strerror}") from error
+        return SpoolWriter(directory / f"{quote(self._name, safe='')}~{incarnation:x}{SUFFIX}", self._run)
 
 
 @cache

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, Union, cast, get_args, get_origin, get_type_hints
@@ -59,6 +60,7 @@ def table_files(directory: str | os.PathLike[str], family: str) -> list[Path]:
     return parts
 
 
+@cache
 def arrow_schema(family: str) -> Any:
     """The columns of one table, in the order of the Struct."""
     pyarrow = _pyarrow()
@@ -88,11 +90,47 @@ def write_table(path: str | os.PathLike[str], family: str, rows: Sequence[AnyRow
     """Write one file of a family: a whole table, or a part of one."""
     pyarrow = _pyarrow()
     try:
-        with _open_writer(Path(path), family) as writer:
+        with open_table_writer(Path(path), family) as writer:
             if rows:
                 writer.write_table(_table(family, rows), row_group_size=ROW_GROUP_ROWS)
     except (OSError, pyarrow.ArrowException) as error:
         raise TraceError(f"cannot write {os.fspath(path)}: {error}") from error
+
+
+def merge_tables(directory: str | os.PathLike[str], sources: Sequence[str | os.PathLike[str]]) -> None:
+    """Write the tables of several directories, one after the other, into the tables of an existing directory."""
+    pyarrow = _pyarrow()
+    from pyarrow import parquet
+
+    try:
+        for family in FAMILIES:
+            schema = arrow_schema(family)
+            with open_table_writer(table_path(directory, family), family) as writer:
+                waiting: list[Any] = []
+                for file in [file for source in sources for file in table_files(source, family)]:
+                    waiting.append(parquet.read_table(file, schema=schema))
+                    if sum(table.num_rows for table in waiting) >= ROW_GROUP_ROWS:
+                        writer.write_table(pyarrow.concat_tables(waiting), row_group_size=ROW_GROUP_ROWS)
+                        waiting.clear()
+                if waiting:
+                    writer.write_table(pyarrow.concat_tables(waiting), row_group_size=ROW_GROUP_ROWS)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise TraceError(f"cannot put tables together in {os.fspath(directory)}: {error}") from error
+
+
+def names_of_runs(directory: str | os.PathLike[str]) -> set[str]:
+    """The names of all runs that have a row in these tables."""
+    pyarrow = _pyarrow()
+    from pyarrow import parquet
+
+    names: set[str] = set()
+    try:
+        for family in FAMILIES:
+            for file in table_files(directory, family):
+                names.update(parquet.read_table(file, columns=["run"])["run"].unique().to_pylist())
+    except (OSError, pyarrow.ArrowException) as error:
+        raise TraceError(f"cannot read {os.fspath(directory)}: {error}") from error
+    return names
 
 
 class _TableWriter:
@@ -135,16 +173,20 @@ class _TableWriter:
 
     def _open(self) -> Any:
         if self._part_rows is None:
-            return _open_writer(table_path(self._directory, self._family), self._family)
+            return open_table_writer(table_path(self._directory, self._family), self._family)
         self._parts += 1
         self._rows_in_part = 0
-        return _open_writer(part_path(self._directory, self._family, self._parts - 1), self._family)
+        return open_table_writer(part_path(self._directory, self._family, self._parts - 1), self._family)
 
 
-def _open_writer(path: Path, family: str) -> Any:
+def open_table_writer(path: Path, family: str, notes: Mapping[bytes, bytes] | None = None) -> Any:
+    """A writer of pyarrow for one file of a family; `notes` stand in its end, beside the version of the schema."""
     from pyarrow import parquet
 
-    return parquet.ParquetWriter(path, arrow_schema(family), compression="zstd", **_encodings(FAMILIES[family]))
+    schema = arrow_schema(family)
+    if notes is not None:
+        schema = schema.with_metadata({**schema.metadata, **notes})
+    return parquet.ParquetWriter(path, schema, compression="zstd", **_encodings(FAMILIES[family]))
 
 
 def read_tables(directory: str | os.PathLike[str]) -> list[AnyRow]:

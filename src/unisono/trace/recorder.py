@@ -6,10 +6,12 @@ A delivery is recorded from the event that the application gets, not from what t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from unisono.engine import Deliver, Effect, Record
 from unisono.events import DroppedOut, Event, Excluded, LeftBehind, Message, SourceUnavailable, View
 from unisono.identity import ProcessId, ViewId
+from unisono.trace.column_buffer import Circumstances, ColumnBuffer
 from unisono.trace.schema import (
     AnyRow,
     DeliverRow,
@@ -40,16 +42,40 @@ class Recorder:
         """The rows that an effect leaves in the trace."""
         if isinstance(effect, Deliver):
             for event in effect.events:
-                row = self._event_row(effect.group, event)
-                if row is not None:
-                    row.group, row.service, row.stretch = effect.group, effect.service, effect.stretch
-                    yield self.stamp(row, at, truth)
-                    if isinstance(event, Message) and event.by is not None and not event.repeated:
-                        yield self.stamp(_handed(effect, event, event.by, row), at, truth)
+                yield from self._rows_of(effect, event, at, truth)
         elif isinstance(effect, Record):
             if effect.row.kind == "START":
                 self.incarnation = effect.row.incarnation
             yield self.stamp(effect.row, at, truth)
+
+    def gather(self, effect: Deliver | Record, at: int, buffer: ColumnBuffer, messages: bool = True) -> None:
+        """The same rows as `rows` gives, into a buffer; without `messages` none of sends, deliveries and proxies."""
+        if isinstance(effect, Record):
+            if effect.row.kind == "START":
+                self.incarnation = effect.row.incarnation
+            buffer.add(self.stamp(effect.row, at, None))
+            return
+        for kind, run in groupby(effect.events, type):
+            if kind is Message:
+                if messages:
+                    self._gather_messages(effect, list(run), at, buffer)  # type: ignore[arg-type]  # as their type says
+                continue
+            for event in run:
+                for row in self._rows_of(effect, event, at, None):
+                    buffer.add(row)
+
+    def _gather_messages(self, effect: Deliver, run: list[Message], at: int, buffer: ColumnBuffer) -> None:
+        view, count = run[0].view, len(run)
+        alike = [message.view for message in run].count(view) == count
+        if alike and [message.by for message in run].count(None) == count:
+            words = self._words(effect.group, view)
+            circumstances = Circumstances(effect.group, at, words, effect.service, effect.stretch)
+            buffer.deliveries.add(run, self._position, circumstances)
+            self._position += count
+            return
+        for message in run:
+            for row in self._rows_of(effect, message, at, None):
+                buffer.add(row)
 
     def stamp(self, row: AnyRow, at: int, truth: int | None) -> AnyRow:
         """Fill in who, where and when."""
@@ -62,6 +88,14 @@ class Recorder:
         row.truth = truth
         self._position += 1
         return row
+
+    def _rows_of(self, effect: Deliver, event: Event, at: int, truth: int | None) -> Iterator[AnyRow]:
+        row = self._event_row(effect.group, event)
+        if row is not None:
+            row.group, row.service, row.stretch = effect.group, effect.service, effect.stretch
+            yield self.stamp(row, at, truth)
+            if isinstance(event, Message) and event.by is not None and not event.repeated:
+                yield self.stamp(_handed(effect, event, event.by, row), at, truth)
 
     def _event_row(self, group: str, event: Event) -> AnyRow | None:
         if isinstance(event, Message):
@@ -83,10 +117,10 @@ class Recorder:
         if isinstance(event, LeftBehind | SourceUnavailable):
             kind = "LEFT_BEHIND" if isinstance(event, LeftBehind) else "UNAVAILABLE"
             peer = event.source
-            view = self._views.get(group, (None, None))[1]
+            view = self.view_of(group)
             return MembershipRow(kind=kind, view=view, peer=peer.name, peer_incarnation=peer.incarnation)
         if isinstance(event, Excluded | DroppedOut):
-            view = self._views.get(group, (None, None))[1]
+            view = self.view_of(group)
             if isinstance(event, Excluded):
                 return MembershipRow(kind="EXCLUDED", view=view, reason=str(event.view))
             return MembershipRow(kind="SELF_FAIL", view=view, reason=event.reason)
@@ -114,6 +148,10 @@ class Recorder:
             primary=event.primary,
             era=None if event.era is None else str(event.era),
         )
+
+    def view_of(self, group: str) -> str | None:
+        """The current view of a group, in words."""
+        return self._views.get(group, (None, None))[1]
 
     def _words(self, group: str, view: ViewId | None) -> str | None:
         """A view in words; the words of each group's current view are kept."""

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from xxhash import xxh3_64_intdigest
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 class Row(Struct, kw_only=True, array_like=True):
@@ -177,6 +177,20 @@ class GaugeRow(Row, kw_only=True, tag="gauge"):
     cap: int | None = None
 
 
+class Value(Struct, frozen=True, array_like=True):
+    """One value of a statistic: a number, or a text."""
+
+    name: str
+    number: float | None = None
+    text: str | None = None
+
+
+class StatisticRow(Row, kw_only=True, tag="statistic"):
+    """What a process tells about itself: `kind` is its type, an application's own or a reserved one."""
+
+    values: list[Value] = []
+
+
 class FaultRow(Row, kw_only=True, tag="fault"):
     """FAULT: ground truth written by whoever makes the faults; `edge` says whether it begins or ends.
 
@@ -190,7 +204,7 @@ class FaultRow(Row, kw_only=True, tag="fault"):
     text: str = ""
 
 
-AnyRow = SendRow | DeliverRow | ViewRow | MembershipRow | RepairRow | ProxyRow | GaugeRow | FaultRow
+AnyRow = SendRow | DeliverRow | ViewRow | MembershipRow | RepairRow | ProxyRow | GaugeRow | StatisticRow | FaultRow
 
 FAMILIES: dict[str, type[AnyRow]] = {
     "send": SendRow,
@@ -200,6 +214,7 @@ FAMILIES: dict[str, type[AnyRow]] = {
     "repair": RepairRow,
     "proxy": ProxyRow,
     "gauge": GaugeRow,
+    "statistic": StatisticRow,
     "fault": FaultRow,
 }
 """Every family by the name of its table. Later capabilities add theirs here."""

@@ -1,7 +1,7 @@
 """The spool: a process appends its trace rows here, and what was written survives kill -9.
 
-A header frame names the run and the schema; every later frame is a batch of rows. Each write of rows is one
-append of whole frames, so a process that dies loses at most what it had not yet written.
+A header frame names the run and the schema; every later frame is a batch of rows, or a report of rows in columns. Each
+write is one append of whole frames, so a process that dies loses at most what it had not yet written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from typing import BinaryIO, Self
 import msgspec
 from msgspec import Struct
 
-from unisono.errors import TraceError
+from unisono.errors import BadReport, TraceError
+from unisono.trace.reports import Report
+from unisono.trace.reports import decode as decode_report
+from unisono.trace.reports import encode as encode_report
+from unisono.trace.reports import rows as report_rows
 from unisono.trace.schema import SCHEMA_VERSION, AnyRow
 from unisono.wire.frames import FRAME_LIMIT_BYTES, LENGTH_BYTES, Ending, FrameReader, frame, read_frames
 
@@ -24,6 +28,8 @@ MAGIC = b"unisono spool\n"
 BATCH_ROWS = 10_000
 """The most rows in one frame, so that a reader never holds more than some megabytes of one."""
 
+_COLUMNS = b"\xc1"
+"""What a frame with a report begins with: no list of rows does."""
 _HEADER_LIMIT_BYTES = 4096
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -66,6 +72,10 @@ class SpoolWriter:
         """Append these rows; when this returns they survive the death of the process."""
         if rows:
             self._append(b"".join(_frames(rows)))
+
+    def write_report(self, report: Report) -> None:
+        """Append the rows of a report, in columns; when this returns they survive the death of the process."""
+        self._append(frame(_COLUMNS + encode_report(report)))
 
     def flush(self) -> None:
         """Wait until what was written is on disk, so that it survives the machine too."""
@@ -159,8 +169,8 @@ class Spool:
     def __iter__(self) -> Iterator[AnyRow]:
         for payload in self._frames:
             try:
-                rows = _decode_rows(payload)
-            except (msgspec.DecodeError, ValueError) as error:
+                rows = report_rows(decode_report(payload[1:])) if payload[:1] == _COLUMNS else _decode_rows(payload)
+            except (msgspec.DecodeError, ValueError, BadReport) as error:
                 raise TraceError(f"{self._name} has a whole frame that holds no rows: {error}") from None
             yield from rows
 

@@ -18,7 +18,7 @@ from unisono.trace.schema import AnyRow
 Handler = Callable[[Any], None]
 
 KEPT_VIOLATIONS = 20
-"""A monitor counts every violation and keeps this many."""
+"""A monitor counts every violation and keeps the first so many, unless it is told to keep more."""
 
 Member = tuple[str, str, int]
 """One process in one group: group, name, incarnation."""
@@ -37,13 +37,17 @@ Key = tuple[int, str, int]
 
 
 class Monitor(Struct):
-    """Checks one property while the run goes on. `violations` are the first ones, `count` is how many there were."""
+    """Checks one property while the run goes on.
+
+    `violations` are the first ones, up to `keep` of them; `count` is how many there were.
+    """
 
     property_id: ClassVar[str]
 
     violations: list[Violation] = []
     count: int = 0
     finished: bool = False
+    keep: int = KEPT_VIOLATIONS
 
     def handlers(self) -> dict[str, Handler]:
         """What to call for each kind of row; other kinds need not be shown."""
@@ -67,7 +71,7 @@ class Monitor(Struct):
     def report(self, group: str, process: str, incarnation: int, position: int, message: str | None, text: str) -> None:
         """Note one violation."""
         self.count += 1
-        if len(self.violations) < KEPT_VIOLATIONS:
+        if len(self.violations) < self.keep:
             self.violations.append(Violation(self.property_id, group, process, incarnation, position, message, text))
 
     def dump(self) -> bytes:

@@ -1,0 +1,151 @@
+"""`unisono audit --json` can be scripted: its shape is pinned, every key is documented, and damage shows in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.pipeline.conftest import Call
+from tests.pipeline.test_measures import deliver, send
+from unisono.properties.damages import DAMAGES
+from unisono.properties.monitors.monitor import KEPT_VIOLATIONS
+from unisono.trace.run_directory import write_run
+from unisono.trace.schema import AnyRow, GaugeRow
+
+GOLDEN = Path(__file__).parent / "golden" / "audit.json"
+"""UNISONO_REWRITE=1 writes it anew: commit only what you can explain, and raise FORMAT where a key changed or went."""
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def small_trace(run: str) -> list[AnyRow]:
+    """Three messages of one sender, and nothing else: nobody installed a view, so that M3 is broken everywhere."""
+    rows: list[AnyRow] = []
+    for number in (1, 2, 3):
+        rows.append(send(number, number, run=run, service="RSO"))
+        rows.append(deliver("b", number, number + 0.5, run=run, service="RSO"))
+    rows.append(deliver("b", 2, 5, run=run, service="RSO", position=200))
+    rows.append(deliver("b", 9, 6, run=run, service="RSO", position=201, body=7))
+    return rows
+
+
+def above_its_cap(count: int) -> list[AnyRow]:
+    """More violations than are kept, the last ones first."""
+    return [
+        GaugeRow(kind="GAUGE", run="gauges", process=name, position=position, name="window", value=2, cap=1)
+        for name in ("b", "a")
+        for position in range(count)
+    ]
+
+
+def without_times(report: dict[str, Any]) -> dict[str, Any]:
+    for one in report["properties"]:
+        assert one.pop("seconds") >= 0
+    assert report.pop("seconds") >= 0
+    return report
+
+
+def audited(call: Call, run: Path) -> tuple[int, dict[str, Any]]:
+    code, out, err = call("audit", run, "--engine", "monitor", "--json")
+    assert err == ""
+    return code, json.loads(out)
+
+
+def test_the_object_is_as_it_was(call: Call, tmp_path: Path) -> None:
+    rows = [*small_trace("z"), *small_trace("a"), *above_its_cap(KEPT_VIOLATIONS)]
+    write_run(tmp_path / "run", rows, scenario_text="", summary={})
+    code, report = audited(call, tmp_path / "run")
+    assert code == 1
+    found = json.dumps(without_times(report), indent=2, ensure_ascii=False) + "\n"
+    if os.environ.get("UNISONO_REWRITE"):
+        GOLDEN.write_text(found, encoding="utf-8")
+    assert found == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_the_first_violations_are_those_that_stand_first(call: Call, tmp_path: Path) -> None:
+    write_run(tmp_path / "run", above_its_cap(3 * KEPT_VIOLATIONS), scenario_text="", summary={})
+    _, report = audited(call, tmp_path / "run")
+    (one,) = report["runs"]
+    assert one["counts"] == {"L7": 6 * KEPT_VIOLATIONS}
+    assert [(found["process"], found["position"]) for found in one["violations"]] == [
+        ("a", position) for position in range(KEPT_VIOLATIONS)
+    ]
+
+
+def test_every_key_is_on_the_page(call: Call, tmp_path: Path) -> None:
+    write_run(tmp_path / "run", small_trace("a"), scenario_text="", summary={})
+    _, report = audited(call, tmp_path / "run")
+    section = (DOCS / "audits.md").read_text(encoding="utf-8").partition("## The object for scripts\n")[2]
+    told = set(re.findall(r"^\| `([^`]+)` \|", section.partition("\n## ")[0], re.MULTILINE))
+    by_name = {"runs[].facts.rows", "runs[].verdicts", "runs[].counts"}  # their keys are families and properties
+    assert told == set(keys(report, by_name))
+
+
+def keys(value: dict[str, Any], leaves: set[str], around: str = "") -> list[str]:
+    found = []
+    for name, inner in value.items():
+        path = f"{around}{name}"
+        if isinstance(inner, list) and inner and isinstance(inner[0], dict):
+            found += [f"{path}[]", *keys(inner[0], leaves, f"{path}[].")]
+        elif isinstance(inner, dict) and path not in leaves:
+            found += keys(inner, leaves, f"{path}.")
+        else:
+            found.append(path)
+    return found
+
+
+@pytest.fixture(scope="module")
+def chaos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from unisono.simulation.draw import draw
+    from unisono.simulation.library import load
+    from unisono.simulation.world import run
+
+    target = tmp_path_factory.mktemp("chaos") / "run"
+    run(draw(load("chaos"), 3), target)
+    return target
+
+
+@pytest.mark.parametrize("kind", ["removed_delivery", "changed_body", "late_duplicate", "removed_view"])
+def test_a_damaged_copy_of_chaos_is_told_from_it(call: Call, chaos: Path, tmp_path: Path, kind: str) -> None:
+    code, out, _ = call("damage", chaos, "--kind", kind, "--out", tmp_path / "damaged", "--json")
+    told = json.loads(out)
+    assert (code, told["damage"], told["breaks"]) == (0, kind, list(DAMAGES[kind].breaks))
+    code, good = audited(call, chaos)
+    assert (code, good["verdict"], good["runs"][0]["violations"]) == (0, "held", [])
+    code, bad = audited(call, tmp_path / "damaged")
+    (one,) = bad["runs"]
+    assert (code, bad["verdict"], one["run"]) == (1, "violated", f"chaos-3-{kind}")
+    assert set(DAMAGES[kind].breaks) <= set(one["counts"])
+    for property_id in DAMAGES[kind].breaks:
+        first = next(found for found in one["violations"] if found["property"] == property_id)
+        assert first["process"]
+        assert first["position"] > 0
+        assert first["text"]
+    different = {
+        first["id"]
+        for first, second in zip(good["properties"], bad["properties"], strict=True)
+        if first["verdict"] != second["verdict"]
+    }
+    assert different == set(one["counts"])
+
+
+def test_damages_are_listed_and_refused_with_a_word(call: Call, chaos: Path, tmp_path: Path) -> None:
+    code, out, _ = call("damage", "--list", "--json")
+    assert (code, {one["name"] for one in json.loads(out)["kinds"]}) == (0, set(DAMAGES))
+    code, out, _ = call("damage", "--list")
+    assert code == 0
+    assert "removed_delivery" in out
+    for arguments, words in (
+        ((chaos, "--kind", "nothing", "--out", tmp_path / "x"), "--list shows the kinds"),
+        ((chaos, "--kind", "removed_delivery"), "where to write the copy"),
+        ((tmp_path, "--kind", "removed_delivery", "--out", tmp_path / "x"), "is empty"),
+        ((chaos, "--kind", "handed_twice", "--out", tmp_path / "x"), "has nothing to break in this run"),
+    ):
+        code, out, err = call("damage", *arguments)
+        assert (code, out) == (2, "")
+        assert words in err
+    assert not (tmp_path / "x").exists()
