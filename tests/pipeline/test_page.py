@@ -10,11 +10,13 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
+from msgspec.structs import replace
 
 from tests.pipeline.conftest import Call
 from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.monitor_audit import audit_rows, audit_with_monitors
 from unisono.pipeline.page import render_page, write_page
+from unisono.pipeline.report import RunFacts, run_report
 from unisono.pipeline.row_words import row_words
 from unisono.pipeline.story import Story, story
 from unisono.pipeline.templating import duration_words
@@ -27,7 +29,7 @@ from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.world import World
 from unisono.trace.parquet import write_tables
 from unisono.trace.run_directory import write_run
-from unisono.trace.schema import AnyRow, DeliverRow, SendRow, StatisticRow, Value
+from unisono.trace.schema import AnyRow, DeliverRow, SendRow, Start, StatisticRow, Value, ViewRow
 from unisono.units import MILLISECOND, SECOND
 
 SCENARIO = Scenario(
@@ -218,6 +220,37 @@ def test_a_page_counts_statistics(rows: list[AnyRow]) -> None:
     assert row_words(told_twice[0]) == "tells cache: hits 3"
     assert '<a href="#statistics">' in page_of([*rows, *told_twice])
     assert 'id="statistics"' not in page_of(rows)
+
+
+def test_a_page_of_many_lives_and_views_stays_small() -> None:
+    """Fifty processes go through more than a hundred views each: what is not drawn is said."""
+    everybody = [Start(f"p{member:02d}", 1, 0, 0) for member in range(50)]
+    first = ViewRow(
+        kind="VIEW",
+        run="many",
+        group="g",
+        incarnation=1,
+        start_time=0,
+        leader="p00",
+        leader_incarnation=1,
+        leader_sequence=0,
+        previous=None,
+        role="sender",
+        start=everybody,
+        transitional=[],
+    )
+    many: list[AnyRow] = [
+        replace(first, process=one.source, position=turn, truth=turn**2 * MILLISECOND, view=f"{turn}")
+        for one in everybody
+        for turn in range(120)
+    ]
+    report = run_report("many", RunFacts({"view": len(many)}, ("RTO",)), {}, [])
+    page = render_page(many, report, "monitor")
+    assert len(page.encode()) < 1_500_000
+    assert "The first 48 of 50 lives are drawn." in page
+    assert re.search(r"The 3.?\d\d\d shortest views are not drawn.", page)
+    assert "The first 100 of 120." in page
+    assert page.count("and 38 more") <= 2000
 
 
 def test_only_one_run_has_a_page(run: Path, tmp_path: Path) -> None:
