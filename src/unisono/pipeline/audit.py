@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -10,11 +11,12 @@ from contextlib import closing, contextmanager
 from functools import reduce
 from time import perf_counter
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it says nothing of its types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.errors import TraceError
+from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.audits.forms import spark_form
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.report import KEPT_VIOLATIONS, AuditReport, RunFacts, RunReport, run_report
@@ -48,11 +50,18 @@ def audit(
 
 @contextmanager
 def read_to_the_end() -> Iterator[None]:
-    """What Spark cannot read of a trace is what whoever gave it the trace has to look at."""
+    """What Spark cannot read of a trace is what whoever gave it the trace has to look at.
+
+    An error of a task comes as Java's own, wrapped as often as it was passed on.
+    """
     try:
         yield
-    except PySparkException as error:
-        raise TraceError(f"the trace cannot be read to its end: {_first_line(error)}") from error
+    except (PySparkException, Py4JJavaError) as error:
+        unread = re.search(r"\[FAILED_READ_FILE[.\w]*\]\s*(.*?)\s*(?:SQLSTATE|\n|$)", str(error))
+        if unread is None and isinstance(error, Py4JJavaError):
+            raise UnisonoError(f"Spark failed: {_first_line(error)}") from error
+        what = _first_line(error) if unread is None else unread[1]
+        raise TraceError(f"the trace cannot be read to its end: {what}") from error
 
 
 @contextmanager
