@@ -10,11 +10,14 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
+from msgspec.structs import replace
 
 from tests.pipeline.conftest import Call
 from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.monitor_audit import audit_rows, audit_with_monitors
 from unisono.pipeline.page import render_page, write_page
+from unisono.pipeline.report import RunFacts, run_report
+from unisono.pipeline.row_words import row_words
 from unisono.pipeline.story import Story, story
 from unisono.pipeline.templating import duration_words
 from unisono.pipeline.trace_columns import TraceTables
@@ -26,7 +29,7 @@ from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.world import World
 from unisono.trace.parquet import write_tables
 from unisono.trace.run_directory import write_run
-from unisono.trace.schema import AnyRow, DeliverRow, SendRow
+from unisono.trace.schema import AnyRow, DeliverRow, SendRow, Start, StatisticRow, Value, ViewRow
 from unisono.units import MILLISECOND, SECOND
 
 SCENARIO = Scenario(
@@ -207,6 +210,51 @@ def test_the_story_agrees_with_the_rows(rows: list[AnyRow]) -> None:
             assert earlier.begin <= earlier.end <= later.begin
 
 
+def test_a_page_counts_statistics(rows: list[AnyRow]) -> None:
+    told_twice: list[AnyRow] = [
+        StatisticRow(kind="cache", run=rows[0].run, process=name, incarnation=1, values=[Value("hits", 3.0)])
+        for name in ("p1", "p2", "p2")
+    ]
+    (found,) = [one for one in told([*rows, *told_twice]).statistics if one.kind == "cache"]
+    assert (found.rows, found.processes) == (3, {"p1", "p2"})
+    assert row_words(told_twice[0]) == "tells cache: hits 3"
+    page = page_of([*rows, *told_twice])
+    assert '<a href="#statistics">' in page
+    assert "<td>cache</td>" in page
+    assert "<td>cache</td>" not in page_of(rows)
+
+
+def test_a_page_of_many_lives_and_views_stays_small() -> None:
+    """Fifty processes go through more than a hundred views each: what is not drawn is said."""
+    everybody = [Start(f"p{member:02d}", 1, 0, 0) for member in range(50)]
+    first = ViewRow(
+        kind="VIEW",
+        run="many",
+        group="g",
+        incarnation=1,
+        start_time=0,
+        leader="p00",
+        leader_incarnation=1,
+        leader_sequence=0,
+        previous=None,
+        role="sender",
+        start=everybody,
+        transitional=[],
+    )
+    many: list[AnyRow] = [
+        replace(first, process=one.source, position=turn, truth=turn**2 * MILLISECOND, view=f"{turn}")
+        for one in everybody
+        for turn in range(120)
+    ]
+    report = run_report("many", RunFacts({"view": len(many)}, ("RTO",)), {}, [])
+    page = render_page(many, report, "monitor")
+    assert len(page.encode()) < 1_500_000
+    assert "The first 48 of 50 lives are drawn." in page
+    assert re.search(r"The 3.?\d\d\d shortest views are not drawn.", page)
+    assert "The first 100 of 120." in page
+    assert page.count("and 38 more") <= 2000
+
+
 def test_only_one_run_has_a_page(run: Path, tmp_path: Path) -> None:
     write_run(tmp_path / "second", story_rows(), scenario_text="", summary={})
     with pytest.raises(TraceError, match="holds 2 runs; name one of them"):
@@ -221,7 +269,7 @@ def test_the_command_falls_back_to_the_monitors(run: Path, call: Call, monkeypat
     def no_java(*_: object) -> None:
         raise UnisonoError("Spark needs Java")
 
-    monkeypatch.setattr("unisono.pipeline.session.running", no_java)
+    monkeypatch.setattr("unisono.pipeline.session._running_session", no_java)
     code, output, complaint = call("report", run, "--json")
     assert code == 0
     assert complaint == "Spark needs Java; the monitors audit instead\n"

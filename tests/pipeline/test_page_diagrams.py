@@ -10,6 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
 from tests.pipeline.agreed_traces import agreed_traces
 from tests.pipeline.traces import counter_example
@@ -224,6 +225,23 @@ def test_pages_of_agreed_traces_draw_every_violation() -> None:
         assert page.count('class="picture space-time"') >= len(broken)
         drawn += broken
     assert drawn
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Under load nothing was delivered or installed for 34.517 s from 144275910 on.",
+        "under load there is no progress from 144275910 to 34661275910",
+    ],
+)
+def test_a_silence_is_found_in_the_words_of_either_engine(text: str) -> None:
+    rows = counter_example("L6")
+    (report,) = audit_rows(rows)
+    others = [one for one in report.violations if one.property != "L6"]
+    told = replace(report, violations=[*others, Violation("L6", "", "", 0, 0, None, text)])
+    page = render_page(rows, told, "spark")
+    assert page.count('class="silence"') == 1
+    assert "audited by Spark" in page
 
 
 def test_the_picture_in_the_docs_is_up_to_date() -> None:

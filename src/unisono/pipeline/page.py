@@ -182,6 +182,7 @@ def _group(told: Story, group: GroupStory) -> dict[str, Any]:
     return {
         "facts": group,
         "lanes": pictures.lanes(told, group),
+        "short_views": pictures.short_views(group),
         "throughput": pictures.throughput(told, group) if group.delivered else "",
         "latencies": "" if group.latencies is None else pictures.latencies(group, group.latencies),
         "repairs": pictures.repairs(told, group) if group.asked else "",

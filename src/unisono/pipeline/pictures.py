@@ -28,8 +28,10 @@ _ROW = 12
 MOST_LANES = 48
 """Of a group so many lives are drawn."""
 _MOST_BARS = 2000
-"""Beyond this, bars and marks that would be thinner than a hair are left out."""
-_HAIR = 0.6
+"""Beyond this, the shortest views are left out."""
+_NAMED_MEMBERS = 12
+_WHY_LETTERS = 120
+"""Of a view a tooltip names so many members, and its reasons where they are no longer."""
 _NAME_LETTERS = 12
 """Longer names are cut at the front, where the names of one host are alike."""
 _SHAPES = {
@@ -50,7 +52,7 @@ Scale = Callable[[float], float]
 def lanes(story: Story, group: GroupStory) -> str:
     """Who was there when: a lane for each life, a bar for each view, shades for faults."""
     x = _time_scale(story.duration)
-    drawn = _readable(group, x)
+    drawn = _readable(group)
     labels = _label_rows(story.faults, x)
     top = 34 + _ROW * max(labels, default=0)
     height = top + _LANE_HEIGHT * len(drawn) + 26
@@ -70,15 +72,23 @@ def lanes(story: Story, group: GroupStory) -> str:
     return _svg(height, parts, f"Who was there when in group {group.name}")
 
 
-def _readable(group: GroupStory, x: Scale) -> list[Lane]:
-    """The lanes that are drawn, without what is too thin to be seen where there is too much of it."""
+def short_views(group: GroupStory) -> int:
+    """How many views the time line leaves out, since they lasted shorter than those that it has room for."""
+    return sum(len(lane.bars) for lane in group.lanes[:MOST_LANES]) - sum(len(lane.bars) for lane in _readable(group))
+
+
+def _readable(group: GroupStory) -> list[Lane]:
+    """The lanes that are drawn; where there is too much, with the longest bars and one mark of a kind at a place."""
     drawn = group.lanes[:MOST_LANES]
-    if sum(len(lane.bars) + len(lane.marks) for lane in drawn) <= _MOST_BARS:
+    lengths = sorted((bar.end - bar.begin for lane in drawn for bar in lane.bars), reverse=True)
+    if len(lengths) + sum(len(lane.marks) for lane in drawn) <= _MOST_BARS:
         return drawn
+    least = lengths[_MOST_BARS] + 1 if len(lengths) > _MOST_BARS else 0
+    place = max(1, max(lane.end for lane in drawn) // (WIDTH // 8))
     thinned = []
     for lane in drawn:
-        bars = [bar for bar in lane.bars if x(bar.end) - x(bar.begin) >= _HAIR]
-        marks = list({(mark.kind, round(x(mark.at))): mark for mark in lane.marks}.values())
+        bars = [bar for bar in lane.bars if bar.end - bar.begin >= least]
+        marks = list({(mark.kind, mark.at // place): mark for mark in lane.marks}.values())
         thinned.append(replace(lane, bars=bars, marks=marks))
     return thinned
 
@@ -332,8 +342,10 @@ def _bars(lane: Lane, y: float, x: Scale, tints: dict[tuple[str, ...], int]) -> 
         begin, width = x(bar.begin), max(1.0, x(bar.end) - x(bar.begin) - 1)
         tint = tints[tuple(sorted(bar.members))]
         words = " ".join(bar.members)
-        title = f"{lane.name} from {bar.begin / SECOND:.2f} to {bar.end / SECOND:.2f} s: view of {words}"
-        title += f" ({bar.why})" if bar.why else ""
+        named = f"{' '.join(bar.members[:_NAMED_MEMBERS])} and {len(bar.members) - _NAMED_MEMBERS} more"
+        members = words if len(bar.members) <= _NAMED_MEMBERS else named
+        title = f"{lane.name} from {bar.begin / SECOND:.2f} to {bar.end / SECOND:.2f} s: view of {members}"
+        title += f" ({bar.why})" if 0 < len(bar.why) <= _WHY_LETTERS else ""
         yield (
             f'<rect class="view tint{tint}" x="{begin:.1f}" y="{y - _BAR_HEIGHT / 2:.1f}" width="{width:.1f}" '
             f'height="{_BAR_HEIGHT}" rx="3"><title>{escape(title)}</title></rect>'

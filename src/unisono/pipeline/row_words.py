@@ -15,6 +15,7 @@ from unisono.trace.schema import (
     ProxyRow,
     RepairRow,
     SendRow,
+    StatisticRow,
     ViewRow,
 )
 
@@ -43,6 +44,11 @@ def _proxy_words(row: ProxyRow) -> str:
 def _gauge_words(row: GaugeRow) -> str:
     cap = "" if row.cap is None else f", cap {row.cap}"
     return f"{row.name}: {row.value}{cap}" if row.kind == "GAUGE" else f"meets {row.name}"
+
+
+def _statistic_words(row: StatisticRow) -> str:
+    values = [f"{one.name} {one.text if one.number is None else f'{one.number:g}'}" for one in row.values]
+    return f"tells {row.kind}: {', '.join(values)}" if values else f"tells {row.kind}"
 
 
 def _fault_words(row: FaultRow) -> str:
@@ -91,6 +97,7 @@ _WORDS: dict[type[AnyRow], Callable[[Any], str]] = {
     RepairRow: _repair_words,
     ProxyRow: _proxy_words,
     GaugeRow: _gauge_words,
+    StatisticRow: _statistic_words,
     FaultRow: _fault_words,
 }
 """How each family is told; one that is not here is told by its kind."""

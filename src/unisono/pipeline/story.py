@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from unisono.pipeline.lanes import Lane, lanes
-from unisono.pipeline.story_costs import Buffer, buffers, marks, repairs
+from unisono.pipeline.story_costs import Buffer, Told, buffers, marks, repairs, statistics
 from unisono.pipeline.story_counts import Clock, Distribution, Rates, clock_of, deliveries, presences, sends
 from unisono.pipeline.trace_columns import TraceTables
 from unisono.pipeline.view_story import ViewStory, view_stories
@@ -58,6 +58,7 @@ class Story(Struct, frozen=True):
     loads: list[Shade]
     marks: dict[str, int]
     buffers: list[Buffer]
+    statistics: list[Told]
     datagrams: int | None
     datagram_bytes: int | None
     rows: int
@@ -126,6 +127,7 @@ def story(tables: TraceTables) -> Story:
         loads=[shade for shade in shades if shade.fault == "load"],
         marks=marks(tables),
         buffers=full,
+        statistics=statistics(tables),
         datagrams=totals.get("datagrams sent"),
         datagram_bytes=totals.get("datagram bytes sent"),
         rows=sum(tables.count(family) for family in FAMILIES),

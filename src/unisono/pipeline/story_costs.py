@@ -103,6 +103,26 @@ def marks(tables: TraceTables) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
+class Told(Struct):
+    """The statistics of one type: how many rows there are, and of how many processes."""
+
+    kind: str
+    rows: int = 0
+    processes: set[str] = set()
+
+
+def statistics(tables: TraceTables) -> list[Told]:
+    """What processes told about themselves, by type."""
+    found: dict[str, Told] = {}
+    for piece in tables.pieces("statistic", ["kind", "process"]):
+        keys, which = distinct([piece["kind"], piece["process"]])
+        for (kind, process), count in zip(keys, np.bincount(which, minlength=len(keys)).tolist(), strict=True):
+            told = found.setdefault(tables.words[kind], Told(tables.words[kind]))
+            told.rows += count
+            told.processes.add(tables.words[process])
+    return [found[kind] for kind in sorted(found)]
+
+
 def _ranges(columns: Mapping[str, Numbers]) -> int:
     """How many ranges of sequences there are, those that overlap taken as one."""
     order = np.lexsort([columns[name] for name in ("first", "source_incarnation", "source")])
