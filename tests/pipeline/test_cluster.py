@@ -143,6 +143,35 @@ def test_errors_of_workers_say_what_to_do(text: str, words: str) -> None:
     assert re.search(words, told)
 
 
+def test_a_session_that_no_master_takes_says_what_to_check() -> None:
+    java = "An error occurred while calling None.X.\n: java.lang.A: outer\nCaused by: java.lang.B: inner\n\tat Y"
+    told = cluster.why_not_started("spark://head:7077", java)
+    assert re.search(r"not taken by spark://head:7077.*port of a master.*version.*: java\.lang\.B: inner$", told)
+    assert cluster.why_not_started("yarn", "no\nyarn") == "Spark does not start on yarn: no"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("sweep", "quiet-lan", "--seeds", "4:4", "--out", "x"), "A below B"),
+        (("sweep", "quiet-lan", "--out", "x"), "Missing option"),
+        (("sweep", "quiet-lan", "--seeds", "0:4"), "Missing option"),
+        (("sweep", "quite-lan", "--seeds", "0:4", "--out", "x"), "quiet-lan"),
+        (("sweep", "quiet-lan", "--seeds", "0:4", "--out", "x", "--set", "loss=0,2"), "loss"),
+        (("sweep", "quiet-lan", "--seeds", "0:4", "--out", "x", "--jobs", "2", "--master", "local"), "--jobs"),
+        (("report", "x", "--master", "local", "--engine", "monitor"), "only Spark has a master"),
+    ],
+)
+def test_misuse_is_refused(
+    call: Call, arguments: tuple[str, ...], complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call(*arguments)
+    assert code == 2
+    assert complaint in err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_worker_that_crashed_is_no_fault_of_its_python() -> None:
     assert cluster.why_workers_fail("Python worker exited unexpectedly (crashed)") is None
 

@@ -85,22 +85,31 @@ def run_seed(scenario: Scenario, point: int, seed: int, wanted: bool) -> Returne
     """One seed, with its trace where it is wanted or where it fails."""
     began, when = perf_counter(), time()
     try:
-        with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
-            out = Path(folder) / "run"
-            drawn = draw(scenario, seed)
-            latencies = Latencies()
-            outcome = run(drawn, out if wanted else None, latencies.watch)
-            failed = any(name != scenario.expect for name in outcome.violated)
-            if failed and not wanted:
-                run(drawn, out)
-            packed, no_trace = pack(out) if wanted or failed else (None, None)
-            row = _row(point, outcome, latencies, failed, no_trace)
-            return Returned(replace(row, began=when, seconds=perf_counter() - began), packed)
+        drawn = draw(scenario, seed)
+        latencies = Latencies()
+        packed = no_trace = None
+        if wanted:
+            outcome, packed, no_trace = _traced(drawn, latencies)
+        else:
+            outcome = run(drawn, None, latencies.watch)
+        failed = any(name != scenario.expect for name in outcome.violated)
+        if failed and not wanted:
+            _, packed, no_trace = _traced(drawn, Latencies())
+        row = _row(point, outcome, latencies, failed, no_trace)
+        return Returned(replace(row, began=when, seconds=perf_counter() - began), packed)
     except Exception as error:
         words = str(error).partition("\n")[0]
         row = stopped_row(point, seed, f"{type(error).__name__}: {words}")
         origin = traceback.format_exc()
         return Returned(replace(row, origin=origin, host=_host(), began=when, seconds=perf_counter() - began))
+
+
+def _traced(drawn: Scenario, latencies: Latencies) -> tuple[Outcome, bytes | None, str | None]:
+    """A run with its trace packed, or why it is not."""
+    with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
+        out = Path(folder) / "run"
+        outcome = run(drawn, out, latencies.watch)
+        return outcome, *pack(out)
 
 
 def stopped_row(point: int, seed: int, why: str) -> SeedRow:
