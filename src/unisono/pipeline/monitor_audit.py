@@ -34,7 +34,7 @@ def audit_with_monitors(
         reports.extend((run, report) for report in audit_rows(rows))
         reading += read - began
         judging += perf_counter() - read
-    return AuditReport("monitor", _told_apart(reports), {"reading": reading, "monitors": judging})
+    return AuditReport("monitor", told_apart(reports), {"reading": reading, "monitors": judging})
 
 
 def audit_rows(rows: Sequence[AnyRow]) -> list[RunReport]:
@@ -55,7 +55,7 @@ def audit_rows(rows: Sequence[AnyRow]) -> list[RunReport]:
     return reports
 
 
-def _told_apart(reports: list[tuple[RunFiles, RunReport]]) -> list[RunReport]:
+def told_apart(reports: list[tuple[RunFiles, RunReport]]) -> list[RunReport]:
     """Runs by name; where two have the same, where they are is added to it."""
     from msgspec.structs import replace
 

@@ -51,18 +51,22 @@ _ALWAYS = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _ON_THIS_MACHINE = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
-_LITTLE = {
-    "spark.broadcast.blockSize": "64k",
-    "spark.broadcast.compress": "false",
-    "spark.buffer.pageSize": "256k",
-    "spark.shuffle.compress": "false",
-    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+_FORGETFUL = {
     "spark.sql.ui.retainedExecutions": "1",
     "spark.ui.retainedJobs": "1",
     "spark.ui.retainedStages": "1",
     "spark.ui.retainedTasks": "1",
 }
-"""For many jobs over little data: small buffers, nothing compressed, and nothing remembered of jobs that are over."""
+"""Nothing is remembered of jobs that are over."""
+_LITTLE = {
+    **_FORGETFUL,
+    "spark.broadcast.blockSize": "64k",
+    "spark.broadcast.compress": "false",
+    "spark.buffer.pageSize": "256k",
+    "spark.shuffle.compress": "false",
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+}
+"""For many jobs over little data: small buffers, and nothing compressed."""
 _PROFILES: dict[Profile, dict[str, str]] = {
     "test": {
         **_ON_THIS_MACHINE,
@@ -79,13 +83,16 @@ _PROFILES: dict[Profile, dict[str, str]] = {
         "spark.master": "local[*]",
         "spark.driver.memory": "2g",
         "spark.sql.shuffle.partitions": "16",
+        **_FORGETFUL,
     },
     "cluster": {},
 }
+# An audit is many short jobs, and what is long runs in Python: the second compiler would take more than it gives. By
+# default the code cache of one compiler is so small that code is thrown away and compiled again.
+_ONE_COMPILER = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m"
 _JAVA_OPTIONS: dict[Profile, str] = {
-    # By default the code cache of one compiler is so small that code is thrown away and compiled again.
-    "test": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m -Xms1g",
-    "local": "",
+    "test": f"{_ONE_COMPILER} -Xms1g",
+    "local": f"{_ONE_COMPILER} -Xms1g",
     "cluster": "",
 }
 

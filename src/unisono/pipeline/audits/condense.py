@@ -1,9 +1,9 @@
 """Condenses rows that tell nothing new: a *stride* stands for messages of one source that follow each other.
 
-Within a stride the numbers grow by one, the view, service and stretch are the same, nothing turns, and every delivery is
-as its message was sent. So a form that knows the first row of a stride and the last number of it knows them all; whatever
-is remarkable stands alone. Order over all sources is condensed by itself: an *edge* is the first or the last delivery of
-a climb, in which the keys grow from one to the next.
+Within a stride the numbers grow by one, the view, service and stretch are the same, nothing turns, and every delivery
+is as its message was sent. So a form that knows the first row of a stride and its last number knows them all; whatever
+is remarkable stands alone. Order over all sources is condensed by itself: an *edge* is the first or the last delivery
+of a climb, in which the keys grow from one to the next.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Batch:
         self.number = numbers_of(self.table["number"])
         self.timestamp = numbers_of(self.table["timestamp"])
         self.has_truth = present(self.table["truth"])
-        self.moment = np.where(self.has_truth, numbers_of(self.table["truth"]), numbers_of(self.table["at"]))
+        self.moment: Column = np.where(self.has_truth, numbers_of(self.table["truth"]), numbers_of(self.table["at"]))
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -153,7 +153,7 @@ def _is_doubtful(batch: Batch, rows: Column, said: Said) -> bool:
 def _delivery_strides(batch: Batch, known: Known) -> Any:
     member, _ = combined(*(batch.codes(name) for name in _MEMBER))
     stream, first = combined(
-        Codes(member, range(int(member.max()) + 1)), batch.codes("source"), batch.codes("source_incarnation")
+        Codes(member, list(range(int(member.max()) + 1))), batch.codes("source"), batch.codes("source_incarnation")
     )
     sort, _ = combined(batch.codes("service"), batch.codes("stretch"), batch.codes("view"))
     order = by_code(stream, len(first), batch.position)

@@ -1,8 +1,8 @@
 """What is left out of a total order: within an era (O7), and within a spell of a source (O4).
 
 A span is the views of one era in a row at a member, a line a source in consecutive spans of it. Most lines are dense,
-so that a count tells what comes next, and where something does, one lookup among the sends tells its key. Only lines that
-are not dense are held against every message.
+so that a count tells what comes next, and where something does, one lookup among the sends tells its key. Only lines
+that are not dense are held against every message.
 """
 
 from __future__ import annotations

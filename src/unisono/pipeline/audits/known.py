@@ -220,8 +220,8 @@ def _load_sends(found: Known, files: Sequence[TableFile]) -> None:
         if np.any(number[1:] <= number[:-1]):  # the first by position of each number
             _, first = np.unique(number, return_index=True)
             rows = rows[first]
-        parts = [values[name][rows] for name in ("number", "sequence", "size", "body", "timestamp", "truth")]
-        found.sent[key] = Sent(*parts, has_truth[rows], agreed[rows])
+        parts = {name: values[name][rows] for name in ("number", "sequence", "size", "body", "timestamp", "truth")}
+        found.sent[key] = Sent(**parts, has_truth=has_truth[rows], agreed=agreed[rows])
     for process, rows in _groups(sends, "run", "process", "incarnation"):
         timestamp = values["timestamp"][rows]
         highest = np.maximum.accumulate(timestamp)

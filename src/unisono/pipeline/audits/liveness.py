@@ -1,7 +1,7 @@
 """Multicast liveness (L2): at the end, who lives has what the living sources of its view sent.
 
-Pairs of a listener and a source are few. Most are cleared at once: an interval of numbers was delivered that reaches from
-the start of the spell to the last one due. Only the others are held against every message.
+Pairs of a listener and a source are few. Most are cleared at once: an interval of numbers was delivered that reaches
+from the start of the spell to the last one due. Only the others are held against every message.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ def _placed(trace: Projections, sent: DataFrame, own: DataFrame | None) -> DataF
 
 
 def _asked(trace: Projections, placed: DataFrame) -> DataFrame:
-    """What must be heard before the next view, or before an END that is late enough, with no other stretch before it."""
+    """What must be heard before the next view, or before an END that is late enough and in the same stretch."""
     settled = F.expr("clock = end_clock") & (F.col("moment") <= F.col("ended") - SETTLING_NANOSECONDS)
     unchanged = F.expr("coalesce(later_position < until, true)")
     before_view = "next_view is not null and coalesce(next_turn > next_view, true)"

@@ -203,7 +203,7 @@ def _listeners(trace: Projections) -> DataFrame:
 
 
 def _unanswered(trace: Projections, sent: DataFrame) -> DataFrame:
-    """Of what was sent, with its era as `view`, what senders that reached an END sent in the era that they have there."""
+    """Of what was sent, its era as `view`, what senders that reached an END sent in the era that they have there."""
     tables = trace.tables
     turns = (
         tables.view.where("kind = 'VIEW' and era is null")

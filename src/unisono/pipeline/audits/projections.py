@@ -8,7 +8,8 @@ something is wrong, or may be.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from threading import RLock
+from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 from pyspark import StorageLevel
@@ -28,6 +29,23 @@ CONTENT = ("sequence", "size", "body", "timestamp")
 _SENDER = ("run", "group", *SOURCE)
 _BYTES_A_ROW = 100
 
+T = TypeVar("T")
+
+
+class Projection(Generic[T]):
+    """A property that is made once, by whoever asks first; others wait for it."""
+
+    def __init__(self, make: Callable[[Projections], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
+
+    def __get__(self, trace: Projections, kind: type) -> T:
+        with trace.lock:
+            if self._make not in trace.made:
+                trace.made[self._make] = self._make(trace)
+            found: T = trace.made[self._make]
+            return found
+
 
 class Projections:
     """The shared projections of one or many runs; close it to give back what they take.
@@ -38,6 +56,8 @@ class Projections:
     def __init__(self, whole: Tables) -> None:
         self.whole = whole
         self.session = whole.deliver.sparkSession
+        self.lock = RLock()
+        self.made: dict[Callable[[Projections], Any], Any] = {}
         self._kept: list[DataFrame] = []
         self._shared: dict[str, DataFrame] = {}
         self._sends = scan(whole, "send")
@@ -46,7 +66,7 @@ class Projections:
             whole, send=self._sends.where("part = 'stride'"), deliver=self._deliveries.where("part = 'stride'")
         )
 
-    @cached_property
+    @Projection
     def condensed_bytes(self) -> int:
         """About what the strides take."""
         return _BYTES_A_ROW * (self._sends.count() + self._deliveries.count())
@@ -77,29 +97,30 @@ class Projections:
 
     def shared(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
         """A table that a few audits read, made by the first of them."""
-        if name not in self._shared:
-            self._shared[name] = self.keep(make())
-        return self._shared[name]
+        with self.lock:
+            if name not in self._shared:
+                self._shared[name] = self.keep(make())
+            return self._shared[name]
 
-    @cached_property
+    @Projection
     def streams(self) -> DataFrame:
         """Sends, deliveries and start points of each source at each member, each with what came before it."""
         return self.settle(streams(timeline(self.tables)))
 
-    @cached_property
+    @Projection
     def moments(self) -> DataFrame:
         """The first and last moments of deliveries in every short time, and whether they are of progress."""
         return self._deliveries.where("part = 'moment'").select("run", "at", "last_at", "remarkable")
 
-    @cached_property
+    @Projection
     def spoken_below(self) -> DataFrame | None:
         """The processes that may have sent with a timestamp that is not above one that they knew."""
         doubts = self._sends.unionByName(self._deliveries, allowMissingColumns=True).where("part = 'doubt'")
         return self.found(doubts.select(*PROCESS).distinct())
 
-    @cached_property
+    @Projection
     def keyed(self) -> DataFrame:
-        """Deliveries under timestamp order, each with what its process delivered before it: edges, of those in order."""
+        """Deliveries under timestamp order, each with what its process delivered before: edges, if in order."""
         quick = self.settle(keyed(self.tables, self._deliveries.where("part = 'edge'")))
         wrong = "(timed and previous >= key) or (ordered and highest >= key) or (timed and timestamp < horizon)"
         processes = self.found(quick.where(wrong).select(*PROCESS).distinct())
@@ -108,12 +129,12 @@ class Projections:
         whole = self.whole.deliver.join(F.broadcast(processes), list(PROCESS), "left_semi")
         return self.keep(keyed(self.tables, whole))
 
-    @cached_property
+    @Projection
     def differing(self) -> DataFrame:
         """The deliveries that differ from their SEND, or came in another era, or without a SEND; each with its era."""
         return self.settle(in_eras(self.tables.deliver.where("remarkable"), self.eras))
 
-    @cached_property
+    @Projection
     def repeated(self) -> DataFrame:
         """The sources that sent a number again, or out of order."""
         before = Window.partitionBy(*MEMBER).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
@@ -123,32 +144,32 @@ class Projections:
         )
         return self.settle(numbered.where("number <= top").select(*_SENDER).distinct())
 
-    @cached_property
+    @Projection
     def agreed(self) -> DataFrame:
         """Every installed view that is agreed, with what its process installed before and after it."""
         return self.settle(agreed_views(self.tables))
 
-    @cached_property
+    @Projection
     def eras(self) -> DataFrame:
         """The views that followed others by the order, and where they stand."""
         return self.settle(eras(self.tables))
 
-    @cached_property
+    @Projection
     def span_starts(self) -> DataFrame:
         """Where each source begins in the views of one era in a row at one process."""
         return self.settle(span_starts(self.agreed))
 
-    @cached_property
+    @Projection
     def stretches(self) -> DataFrame:
         """Every stretch of every member, by the rows that tell of one."""
         return self.settle(stretches(self.tables))
 
-    @cached_property
+    @Projection
     def later_stretches(self) -> DataFrame:
         """Where the stretches of a member that come after each one end."""
         return self.settle(later_stretches(self.stretches))
 
-    @cached_property
+    @Projection
     def standing(self) -> DataFrame:
         """Every member that reached an END, as it was there."""
         return self.settle(standing(self.tables, self.stretches))

@@ -11,7 +11,7 @@ from msgspec import Struct
 from unisono.pipeline.large.messages import Column, Messages, delivery_times
 from unisono.pipeline.large.plan import Life
 from unisono.trace.parquet import arrow_schema
-from unisono.trace.schema import AnyRow, GaugeRow, RepairRow, family_of
+from unisono.trace.schema import AnyRow, GaugeRow, RepairRow, ViewRow, family_of
 
 ROWS_A_GAUGE = 20_000
 MESSAGES_A_LOSS = 1_000
@@ -32,7 +32,9 @@ class Epoch:
 
     def note(self, life: Life, time: int, family: Any, kind: str, *, bare: bool = False, **columns: Any) -> None:
         """One row of a life at a time; its view is the one that it has there."""
-        place = {} if bare else {"group": self.group, "service": life.service, "stretch": 1, "view": life.view}
+        place: dict[str, Any] = (
+            {} if bare else {"group": self.group, "service": life.service, "stretch": 1, "view": life.view}
+        )
         row = family(
             kind=kind,
             run=self.run,
@@ -77,7 +79,7 @@ class Epoch:
 
     def _views(self, life: Life, waiting: list[tuple[int, AnyRow]]) -> tuple[Any, Column]:
         """The views of a life in this epoch, from the one that it had before, and the positions of their rows."""
-        installed = [row for _, row in waiting if row.kind == "VIEW" and row.group == self.group]
+        installed = [row for _, row in waiting if isinstance(row, ViewRow)]
         words = [installed[0].previous if installed else life.view, *(row.view for row in installed)]
         return pa.array(words, pa.string()), np.asarray([row.position for row in installed], np.int64)
 
@@ -122,7 +124,7 @@ class Epoch:
         incarnations = np.asarray([source.incarnation for source in messages.sources], np.int64)
         first = np.flatnonzero(np.diff(places, prepend=-1))
         index = np.arange(len(heard)) - np.repeat(first, np.diff(first, append=len(heard)))
-        source = {
+        source: dict[str, Any] = {
             "source": names.take(pa.array(messages.sender[heard])),
             "source_incarnation": incarnations[messages.sender[heard]],
             "index": index,
@@ -184,7 +186,12 @@ def note_losses(epoch: Epoch, messages: Messages, hearings: list[Hearing], gone:
             continue
         time = hearing.time_of(int(index)) - 1
         sequence = int(messages.sequence[index])
-        whose = {"source": source.name, "source_incarnation": source.incarnation, "first": sequence, "last": sequence}
+        whose: dict[str, Any] = {
+            "source": source.name,
+            "source_incarnation": source.incarnation,
+            "first": sequence,
+            "last": sequence,
+        }
         epoch.note(hearing.life, time, RepairRow, "RTR", **whose)
         epoch.note(source, time, RepairRow, "RTX", peer=hearing.life.name, **whose)
 

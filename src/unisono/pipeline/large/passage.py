@@ -75,7 +75,7 @@ class Passages:
         merged = sorted({life.view for life in members if life.view is not None})
         for life in members:
             for other in self.crashed:
-                peer = {"peer": other.name, "peer_incarnation": other.incarnation}
+                peer: dict[str, Any] = {"peer": other.name, "peer_incarnation": other.incarnation}
                 epoch.note(life, self.time, MembershipRow, "SUSPECT", reason="accused", **peer)
             self._answer(epoch, life, {one.itself: one for one in (*members, *self.crashed)})
         self.time += MILLISECOND
@@ -99,7 +99,11 @@ class Passages:
         """A sender says what it has of the view that ends."""
         for start in [life.start] if life.name in self.coming else self.agreed.start:
             source = lives[Member(start.source, start.incarnation)]
-            whose = {"source": start.source, "source_incarnation": start.incarnation, "first": start.sequence}
+            whose: dict[str, Any] = {
+                "source": start.source,
+                "source_incarnation": start.incarnation,
+                "first": start.sequence,
+            }
             epoch.note(life, self.time, RepairRow, "CUT", last=source.sequence, peer=f"{self.time:x}", **whose)
 
     def _reasons(self, life: Life) -> list[Reason]:
@@ -129,7 +133,7 @@ class Passages:
             inside = messages.sources if role == "sender" else messages.sources[:-1]
             starts = _starts(messages, inside, place)
             told = _identifier(int(messages.time[place]), inside[0])
-            following = {
+            following: dict[str, Any] = {
                 "transitional": [life.itself for life in inside],
                 "reasons": [Reason(who.name, who.incarnation, reason)],
                 "era": self.era,
@@ -154,9 +158,9 @@ class Passages:
         life.due = {source.name: source.incarnation for source in sources}
 
     def _grant(self, epoch: Epoch, life: Life, source: Life, start: Start, time: int) -> None:
-        peer = {"peer": source.name, "peer_incarnation": source.incarnation}
+        peer: dict[str, Any] = {"peer": source.name, "peer_incarnation": source.incarnation}
         epoch.note(life, time, MembershipRow, "ACTIVATE", **peer)
-        asker = {"peer": life.name, "peer_incarnation": life.incarnation}
+        asker: dict[str, Any] = {"peer": life.name, "peer_incarnation": life.incarnation}
         epoch.note(source, time, MembershipRow, "GRANT", sequence=start.sequence, number=start.number, **asker)
 
     def _install(
@@ -171,7 +175,7 @@ class Passages:
         reasons: list[Reason] | None = None,
     ) -> None:
         """A process installs an agreed view."""
-        columns = {"transitional": along, "merged": view.merged, "primary": primary, "whole": whole}
+        columns: dict[str, Any] = {"transitional": along, "merged": view.merged, "primary": primary, "whole": whole}
         _note_view(epoch, life, time, view.identifier, view.start, columns | {"reasons": reasons or []})
 
     def _install_own(self, epoch: Epoch, life: Life, time: int, starts: list[Start]) -> None:
@@ -183,7 +187,7 @@ def _note_view(
     epoch: Epoch, life: Life, time: int, identifier: Identifier, starts: list[Start], columns: dict[str, Any]
 ) -> None:
     previous, life.view = life.view, identifier.word
-    parts = {name: getattr(identifier, name) for name in Identifier.__struct_fields__}
+    parts: dict[str, Any] = {name: getattr(identifier, name) for name in Identifier.__struct_fields__}
     role = life.role
     epoch.note(life, time, ViewRow, "VIEW", **parts, previous=previous, role=role, start=starts, **columns)
 

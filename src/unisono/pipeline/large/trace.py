@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -185,7 +186,11 @@ class _Builder(Passages):
     def _tell_states(self, epoch: Epoch, messages: Messages, hearings: list[Hearing]) -> None:
         """Applications tell their state at one point of the order."""
         point = len(messages) // 4
-        told = {"sequence": point, "number": body_hash(f"{self.era} {point}".encode()), "reason": self.era}
+        told: dict[str, Any] = {
+            "sequence": point,
+            "number": body_hash(f"{self.era} {point}".encode()),
+            "reason": self.era,
+        }
         for one in hearings:
             if one.life.service == "RTO":
                 epoch.note(one.life, one.time_of(point) + 1, MembershipRow, "STATE", **told)
@@ -195,10 +200,15 @@ class _Builder(Passages):
         origin, by = hearings[0].life, hearings[1].life
         place = len(messages) // 5
         number = self.asks[origin.name, origin.incarnation] = self.asks.get((origin.name, origin.incarnation), 0) + 1
-        asked = {"origin": origin.name, "origin_incarnation": origin.incarnation, "number": number, "size": 10}
-        content = {"body": body_hash(f"{self.era} {number}".encode())}
+        asked: dict[str, Any] = {
+            "origin": origin.name,
+            "origin_incarnation": origin.incarnation,
+            "number": number,
+            "size": 10,
+        }
+        content: dict[str, Any] = {"body": body_hash(f"{self.era} {number}".encode())}
         epoch.note(origin, int(messages.time[place]) - 1, ProxyRow, "ASKED", **asked, **content)
-        handed = {"by": by.name, "by_incarnation": by.incarnation}
+        handed: dict[str, Any] = {"by": by.name, "by_incarnation": by.incarnation}
         for one in hearings:
             epoch.note(one.life, one.time_of(place) + 1, ProxyRow, "HANDED", **asked, **content, **handed)
 
@@ -213,7 +223,7 @@ class _Builder(Passages):
         for time, starts in points:
             for life, (sequence, _) in zip(messages.sources, starts, strict=True):
                 if sequence - 1 > life.released and life.name != what.crashes:
-                    own = {"source": life.name, "source_incarnation": life.incarnation}
+                    own: dict[str, Any] = {"source": life.name, "source_incarnation": life.incarnation}
                     epoch.note(life, time, RepairRow, "GC", first=life.released + 1, last=sequence - 1, **own)
                     life.released = sequence - 1
         if what.crashes or what.drops:
