@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state bench bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state sink live sweep good-traces bench bench-pipeline bench-statistics bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -43,9 +43,9 @@ NAMESPACE := unshare --user --map-root-user --net --mount tests/network/in_names
 
 test: lint ## Lint, then every test: what CI runs
 	@if [ "$$(id -u)" = 0 ] || ! $(NAMESPACE) true 2>/dev/null; then \
-		echo "$(BIN)/pytest -n 2 --dist loadgroup"; $(BIN)/pytest -n 2 --dist loadgroup; \
+		echo "$(BIN)/pytest -n 2 --dist loadgroup"; UNISONO_INSTALL_BROWSER=1 $(BIN)/pytest -n 2 --dist loadgroup; \
 	else \
-		$(BIN)/pytest -n 2 --dist loadgroup --ignore tests/network && $(NAMESPACE) $(BIN)/pytest -n 2 tests/network; fi
+		UNISONO_INSTALL_BROWSER=1 $(BIN)/pytest -n 2 --dist loadgroup --ignore tests/network && $(NAMESPACE) $(BIN)/pytest -n 2 tests/network; fi
 
 demo: $(STAMP) ## Run five real processes: one joins late, one is killed, the rest part and meet; audit with Spark, draw the page
 	$(BIN)/unisono demo --out runs/demo
@@ -81,11 +81,29 @@ partitions: $(STAMP) ## Split five real processes in namespaces, 50 times by 3 a
 state: $(STAMP) ## Let a member join with 500 MB of state and kill who gives it half way, while 5,000 messages a second go on
 	$(BIN)/python -m tests.campaigns.state
 
+sink: $(STAMP) ## Let Spark send rows into a group, kill the query three times and the gateway once, and count every member's rows
+	$(BIN)/python -m tests.campaigns.sink
+
+live: $(STAMP) ## Watch a damaged run live, kill the watching three times, and print how soon each violation was flagged
+	$(BIN)/python -m tests.campaigns.live
+
+sweep: $(STAMP) ## Sweep over 2,000 seeds here and on a cluster of two workers: how busy the cores are, and whether the verdicts agree
+	$(BIN)/python -m tests.campaigns.sweep
+
+good-traces: $(STAMP) ## Hold 10,000 good traces to every property, by the monitors and by Spark: nobody may raise an alarm
+	$(BIN)/python -m tests.campaigns.good_traces
+
 bench: $(STAMP) ## Measure throughput and latency of four members on this machine, view changes of eight and five, 10,000 groups, the engine alone
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/membership.py
 	$(BIN)/python benchmarks/groups.py
 	$(BIN)/python benchmarks/engine_path.py
+
+bench-pipeline: $(STAMP) ## Audit 10 and 50 million deliveries of 16 receivers for every property: time, memory, growth
+	$(BIN)/python benchmarks/pipeline.py
+
+bench-statistics: $(STAMP) ## Measure what tracing costs: statistics off, some, all, to a spool and to a collector, in turns
+	$(BIN)/python benchmarks/tracing_cost.py
 
 BASE ?= HEAD
 
@@ -96,6 +114,7 @@ docs: $(STAMP) ## Write docs/settings.md from the table of settings, and draw th
 	$(BIN)/python docs/generate_settings.py
 	$(BIN)/python docs/draw_timeline.py > /dev/null
 	$(BIN)/python docs/draw_views.py
+	$(BIN)/python docs/draw_space_time.py
 
 # The direct requirements: this package's own and those of every extra.
 DIRECT = import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \

@@ -48,6 +48,7 @@ def audit(
     began = perf_counter()
     runs = find_runs(directories)
     if are_many_and_small(runs):
+        refuse_unseen(session, [run.path for run in runs])
         with read_to_the_end():
             return audit_many(session, runs, progress)
     with tempfile.TemporaryDirectory(prefix="unisono-") as folder:

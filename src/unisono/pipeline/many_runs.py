@@ -33,13 +33,15 @@ def audit_many(session: SparkSession, runs: Sequence[RunFiles], progress: Progre
     """Hold each of these runs to every property."""
     began = perf_counter()
     progress("runs audited", 0, len(runs))
+    # A task of a cluster runs in a folder of its own.
+    placed = [RunFiles(run.path.resolve(), tuple(spool.resolve() for spool in run.spools)) for run in runs]
 
     def judge(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         for batch in batches:
             indexes = batch.column(0).to_pylist()
-            found = [_judge(runs[index]) for index in indexes]
+            found = [_judge(placed[index]) for index in indexes]
             yield pa.RecordBatch.from_pydict(
                 {
                     "index": pa.array(indexes, pa.int64()),
