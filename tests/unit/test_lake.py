@@ -115,6 +115,7 @@ def crash_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     monkeypatch.setattr(Path, "rename", rename)
 
 
+@pytest.mark.slow
 def test_a_crash_anywhere_loses_and_repeats_nothing(tmp_path: Path) -> None:
     reports = [report("ada", number // 2, "rs"[number % 2], last=number > 5) for number in range(8)]
     crashes = 0
