@@ -11,7 +11,6 @@ from contextlib import closing, contextmanager
 from functools import reduce
 from time import perf_counter
 
-from pyarrow import ArrowException
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
@@ -59,8 +58,8 @@ def read_to_the_end() -> Iterator[None]:
     """What Spark cannot read of a trace is what whoever gave it the trace has to look at."""
     try:
         yield
-    except (PySparkException, ArrowException) as error:
-        raise TraceError(f"the trace cannot be read to its end: {_first_line(error)}") from error
+    except PySparkException as error:
+        raise TraceError(f"the trace cannot be read to its end: {_what_is_wrong(error)}") from error
 
 
 @contextmanager
@@ -137,5 +136,8 @@ def run_facts(trace: Projections) -> dict[str, RunFacts]:
     return {run: RunFacts(dict(rows[run]), tuple(sorted(services[run]))) for run in rows}
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def _what_is_wrong(error: Exception) -> str:
+    """The first line of an error; of one in a task of ours, the line that says it."""
+    lines = str(error).strip().split("\n")
+    ours = [line.partition("TraceError: ")[2] for line in lines if "TraceError: " in line]
+    return (ours or lines)[0]
