@@ -13,7 +13,6 @@ from functools import reduce
 from time import perf_counter
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it says nothing of its types
-from pyarrow import ArrowException
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
@@ -67,14 +66,13 @@ def read_to_the_end() -> Iterator[None]:
     """
     try:
         yield
-    except (PySparkException, Py4JJavaError, ArrowException) as error:
+    except (PySparkException, Py4JJavaError) as error:
         if (told := why_workers_fail(str(error))) is not None:
             raise UnisonoError(told) from error
-        unread = re.search(r"\[FAILED_READ_FILE[.\w]*\]\s*(.*?)\s*(?:SQLSTATE|\n|$)", str(error))
-        if unread is None and isinstance(error, Py4JJavaError):
+        what = _what_is_wrong(str(error))
+        if what is None and isinstance(error, Py4JJavaError):
             raise UnisonoError(f"Spark failed: {_first_line(error)}") from error
-        what = _first_line(error) if unread is None else unread[1]
-        raise TraceError(f"the trace cannot be read to its end: {what}") from error
+        raise TraceError(f"the trace cannot be read to its end: {what or _first_line(error)}") from error
 
 
 @contextmanager
@@ -149,6 +147,14 @@ def run_facts(trace: Projections) -> dict[str, RunFacts]:
         if row["service"] is not None:
             services[row["run"]].add(row["service"])
     return {run: RunFacts(dict(rows[run]), tuple(sorted(services[run]))) for run in rows}
+
+
+def _what_is_wrong(told: str) -> str | None:
+    """What an error says of a file that cannot be read: in a task of ours, or in one of Spark's."""
+    ours = re.search(r"TraceError: (.*)", told)
+    theirs = re.search(r"\[FAILED_READ_FILE[.\w]*\]\s*(.*?)\s*(?:SQLSTATE|\n|$)", told)
+    found = ours or theirs
+    return None if found is None else found[1]
 
 
 def _first_line(error: Exception) -> str:

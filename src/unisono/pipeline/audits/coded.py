@@ -10,6 +10,8 @@ import pyarrow as pa
 from msgspec import Struct
 from pyarrow import parquet
 
+from unisono.errors import TraceError
+
 Column = Any
 """A column of numbers: numpy's types are not checked here."""
 
@@ -40,11 +42,14 @@ class Codes(Struct, eq=False):
 
 def read_file(file: TableFile, columns: Sequence[str], groups: Sequence[int] | None = None) -> Any:
     """These columns of a file, or of some of its row groups; text comes as dictionaries."""
-    with parquet.ParquetFile(file.path) as opened:
-        text = [name for name in columns if pa.types.is_string(opened.schema_arrow.field(name).type)]
-    with parquet.ParquetFile(file.path, read_dictionary=text) as opened:
-        chosen = range(opened.num_row_groups) if groups is None else groups
-        table = opened.read_row_groups(list(chosen), columns=list(columns), use_threads=False)
+    try:
+        schema = parquet.read_schema(file.path)
+        text = [name for name in columns if pa.types.is_string(schema.field(name).type)]
+        with parquet.ParquetFile(file.path, read_dictionary=text) as opened:
+            chosen = range(opened.num_row_groups) if groups is None else groups
+            table = opened.read_row_groups(list(chosen), columns=list(columns), use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise TraceError(f"cannot read {file.path}: {error}") from error
     table = as_dictionaries(table)
     if file.suffix:
         names = table["run"].combine_chunks()

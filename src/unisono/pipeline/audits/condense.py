@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from unisono.pipeline.audits.coded import Codes, Column, by_code, codes_of, combined, numbers_of, present, slices
-from unisono.pipeline.audits.known import NEVER_SENT, NO_WORD, NOWHERE, Known, Said
+from unisono.pipeline.audits.known import NEVER_SENT, NO_WORD, NOWHERE, Known, Said, Sent
 from unisono.properties.promises import PROTOCOL, STALL_LIMIT_NANOSECONDS, Role, exempt_services
 from unisono.trace.parquet import arrow_schema
 
@@ -165,7 +165,7 @@ def _delivery_strides(batch: Batch, known: Known) -> Any:
     remarkable = np.zeros(len(batch), bool)
     places = np.zeros(len(batch), np.int64)
     there = np.zeros(len(batch), bool)
-    sources = []
+    sources: list[tuple[int, Sent | None]] = []
     for begin, end in slices(stream[order]):
         rows = order[begin:end]
         turns = known.turns.get(batch.key(rows[0], *_MEMBER), NOWHERE)
@@ -173,7 +173,7 @@ def _delivery_strides(batch: Batch, known: Known) -> Any:
         breaks[begin + 1 : end] = np.diff(np.searchsorted(turns.positions, position)) != 0
         breaks[begin] = True
         sent = known.sent.get(batch.key(rows[0], "run", "group", "source", "source_incarnation"))
-        sources.append((begin, end, sent))
+        sources.append((begin, sent))
         if sent is None:
             remarkable[begin:end] = True
             continue
@@ -197,16 +197,19 @@ def _delivery_strides(batch: Batch, known: Known) -> Any:
     return batch.rows(order[begins], "stride", **more)
 
 
-def _as_sent(known: Known, sources: list[Any], begins: Column, wanted: Column, places: Column) -> dict[str, Any]:
-    """What the SEND says of each delivery that differs from it."""
+def _as_sent(
+    known: Known, sources: list[tuple[int, Sent | None]], begins: Column, wanted: Column, places: Column
+) -> dict[str, Any]:
+    """What the SEND says of each delivery that differs from it; `sources` are by the row from which each is."""
     columns: dict[str, list[Any]] = {f"sent_{name}": [None] * len(begins) for name in (*SENT, "agreed")}
     columns["sent"] = wanted[begins]
     if wanted.any():
-        words = [text for text, _ in sorted(known.words.items(), key=lambda item: item[1])]
-        for index in np.flatnonzero(wanted[begins]):
-            row = begins[index]
-            sent = next(one for begin, end, one in sources if begin <= row < end)
-            place = places[row]
+        words = list(known.words)
+        chosen = np.flatnonzero(wanted[begins])
+        whose = np.searchsorted([begin for begin, _ in sources], begins[chosen], "right") - 1
+        for index, source in zip(chosen.tolist(), whose.tolist(), strict=True):
+            sent, place = sources[source][1], places[begins[index]]
+            assert sent is not None, "what differs from a SEND has one"
             for name in SENT[:-1]:
                 columns[f"sent_{name}"][index] = int(getattr(sent, name)[place])
             if sent.has_truth[place]:
