@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from functools import reduce
 from time import perf_counter
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it says nothing of its types
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows

@@ -165,6 +165,9 @@ class Collector:
                 await say_last(reader, writer, encode(refusal), GREETING_SECONDS)
         except (ConnectionError, TimeoutError) as error:
             _LOG.info("a process that reports is gone: %r", error)
+        except asyncio.CancelledError:
+            # `close` ends it; the streams of asyncio would call a cancelled task an error.
+            _LOG.info("a connection was closed from this side")
         finally:
             answering.cancel()
             self._tasks.discard(task)

@@ -111,6 +111,9 @@ class LogServer:
             await self._serve(reader, writer)
         except (ConnectionError, TimeoutError) as error:
             _LOG.info("a reader of the log is gone: %r", error)
+        except asyncio.CancelledError:
+            # `close` ends it; the streams of asyncio would call a cancelled task an error.
+            _LOG.info("a connection was closed from this side")
         finally:
             self._tasks.discard(task)
             writer.close()
