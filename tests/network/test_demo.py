@@ -37,7 +37,10 @@ def test_the_demo_holds_its_promises_and_writes_a_page(tmp_path: Path) -> None:
         assert phase in done.stderr
     assert f"page: {out / 'page.html'}" in done.stdout
     page = (out / "page.html").read_text(encoding="utf-8")
-    assert page.count('<span class="badge held">held</span>') == len(PROPERTIES)
+    held = '<span class="badge held">held</span><b>'
+    for promise in PROPERTIES.values():
+        assert f"{held}{promise.id} {promise.name}.</b>" in page
+    assert f"{held}{len(PROPERTIES)}</b>" in page
     rows = read_run(out)
     assert monitor_violations(rows) == []
     assert [(row.process, row.kind) for row in rows if row.kind == "CRASH"] == [("p3", "CRASH")]

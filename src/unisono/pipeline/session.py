@@ -108,7 +108,7 @@ def start(
     java: JavaFrom = "any",
     more: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session of this profile; one that runs in this process already is returned as it is.
+    """A session of this profile; one that runs in this process already is returned as it is, but never for a cluster's.
 
     A cluster needs the address of its master; its workers are given the code and looked at before this returns.
     `java` forces where Java comes from, `more` are settings of Spark that come before those of the profile.
@@ -116,13 +116,15 @@ def start(
     if profile == "cluster" and master is None:
         raise UnisonoError("a cluster needs the address of its master, such as spark://host:7077")
     already = _running_session()
-    if already is not None:
+    if already is not None and (profile != "cluster" or already.sparkContext.master == master):
         return already
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     on_cluster = cluster.settings(master) if profile == "cluster" and master is not None else {}
+    if already is not None:
+        raise UnisonoError(f"this process runs Spark at {already.sparkContext.master} already; stop that session first")
     os.environ["JAVA_HOME"] = str(java_home(java))
     if profile == "cluster" and master is not None:
         os.environ["PYSPARK_PYTHON"] = cluster.python_of_workers(master)
@@ -159,7 +161,7 @@ def running(
 ) -> Iterator[SparkSession]:
     """A session for a while: what was started is stopped at the end, what ran before goes on."""
     from_before = _running_session()
-    session = from_before or start(profile, master, java, more)
+    session = start(profile, master, java, more)
     try:
         yield session
     finally:
