@@ -18,7 +18,7 @@ from unisono.pipeline.monitor_audit import audit_rows
 from unisono.pipeline.tables import read_tables
 from unisono.properties.damages import DAMAGES
 from unisono.trace.run_directory import read_run, write_run
-from unisono.trace.schema import AnyRow
+from unisono.trace.schema import AnyRow, FaultRow, ViewRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ def test_a_large_trace_has_something_for_every_property(large: Path) -> None:
     expected = "SEND DELIVER VIEW START JOIN CRASH END GRANT SUSPECT ROLE STATE CUT GC RTR RTX GAUGE FAULT ASKED HANDED"
     assert set(expected.split()) <= set(kinds)
     assert {row.service for row in rows if row.kind == "DELIVER"} == {"RTO", "RSO"}
-    assert any(row.kind == "VIEW" and row.era is not None for row in rows)
+    assert any(isinstance(row, ViewRow) and row.era is not None for row in rows)
     (report,) = audit_rows(rows)
     assert report.counts == {}
 
@@ -71,7 +71,7 @@ def test_equal_values_give_equal_rows(tmp_path: Path, large: Path) -> None:
 def test_faults_do_not_make_it_wrong(tmp_path: Path) -> None:
     write_large_run(tmp_path / "run", LargeTrace(DELIVERIES, processes=PROCESSES, disturbed=True))
     rows = read_run(tmp_path / "run")
-    assert any(row.kind == "FAULT" and row.fault == "loss" for row in rows)
+    assert any(isinstance(row, FaultRow) and row.fault == "loss" for row in rows)
     assert audit_rows(rows)[0].counts == {}
 
 
