@@ -11,7 +11,7 @@ import pytest
 
 from tests.pipeline.traces import of_run
 from unisono.pipeline.audit import audit
-from unisono.pipeline.audits import scan
+from unisono.pipeline.audits import pieces
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.large import LargeTrace, write_large_run
 from unisono.pipeline.monitor_audit import audit_rows
@@ -91,7 +91,7 @@ def test_damages_to_a_large_trace_are_named(
     spark: SparkSession, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By tasks of their own, each with a piece of it; the damaged copies and the good one are runs of one audit."""
-    monkeypatch.setattr(scan, "PIECE_ROWS", 30_000)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 30_000)
     rows = read_run(large)
     copies = {name: DAMAGES[name].apply(list(rows), Random(1)) or [] for name in TO_LARGE_TRACES}
     copies |= {"good": rows, WRONG_REFERENCE: without_one_at_the_first(rows)}
@@ -125,7 +125,7 @@ def test_rows_in_no_order_are_sorted_first(spark: SparkSession, large: Path, tmp
     Random(3).shuffle(rows)
     write_run(tmp_path / "run", rows, scenario_text="", summary={}, part_rows=4_000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "PIECE_ROWS", 4_000)
+        patch.setattr(pieces, "PIECE_ROWS", 4_000)
         trace = Projections(read_tables(spark, [tmp_path / "run"]))
     assert sum(row["got"] for row in trace.tables.deliver.collect()) == sum(row.kind == "DELIVER" for row in rows)
     assert trace.tables.deliver.count() < len(rows) / 5

@@ -201,8 +201,7 @@ def _next_of_dense(trace: Projections, lines: DataFrame, views: DataFrame) -> Da
     )
     if probes is None:
         return _none(lines)
-    asked = [*_SENDER, "number"]
-    return trace.first_sends(probes, *asked).join(F.broadcast(probes), asked).select(*_FOUND)
+    return trace.first_sends(probes, "number").join(F.broadcast(probes), [*_SENDER, "number"]).select(*_FOUND)
 
 
 def _none(lines: DataFrame) -> DataFrame:

@@ -192,7 +192,7 @@ def undelivered(trace: Projections, pairs: DataFrame) -> DataFrame:
     No stride of sends goes beyond the moment up to which it is due.
     """
     due = (
-        _sends(trace.tables, F.col("last_number"))
+        _sends(trace.tables.send, F.col("last_number"))
         .join(F.broadcast(pairs), ["run", "group", *SOURCE])
         .where("moment <= last_due and last_number >= first")
     )
@@ -207,7 +207,7 @@ def undelivered(trace: Projections, pairs: DataFrame) -> DataFrame:
         return trace.nothing()
     delivered = trace.deliveries(suspects, STREAM).where(held("L2"))
     lacking = (
-        _sends(trace.whole, F.col("number"))
+        _sends(trace.sends_of(suspects), F.col("number"))
         .join(F.broadcast(suspects), ["run", "group", *SOURCE])
         .where("moment <= last_due and number >= first")
         .join(
@@ -231,7 +231,9 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
         .join(told_roles(tables), list(MEMBER), "left")
     )
     first_sends = (
-        _sends(tables, F.col("last_number")).groupBy("run", "group", *SOURCE).agg(F.min("moment").alias("first_sent"))
+        _sends(tables.send, F.col("last_number"))
+        .groupBy("run", "group", *SOURCE)
+        .agg(F.min("moment").alias("first_sent"))
     )
     known = sources.select(
         "run",
@@ -288,8 +290,8 @@ def cut_off(fault: DataFrame) -> DataFrame:
     )
 
 
-def _sends(tables: Tables, last: Column) -> DataFrame:
-    return tables.send.where("kind = 'SEND'").select(
+def _sends(send: DataFrame, last: Column) -> DataFrame:
+    return send.where("kind = 'SEND'").select(
         "run",
         "group",
         F.col("process").alias("source"),
