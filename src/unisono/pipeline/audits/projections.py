@@ -16,8 +16,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.audits.activity import later_stretches, standing, stretches
-from unisono.pipeline.audits.agreed import agreed_views, eras, in_eras, span_starts
+from unisono.pipeline.audits.activity import cut_off, ends, later_stretches, moves, standing, stretches
+from unisono.pipeline.audits.agreed import agreed_views, eras, in_eras, span_starts, with_turns
 from unisono.pipeline.audits.fetch import fetch
 from unisono.pipeline.audits.keyed import keyed
 from unisono.pipeline.audits.scan import scan
@@ -148,7 +148,7 @@ class Projections:
     @Projection
     def agreed(self) -> DataFrame:
         """Every installed view that is agreed, with what its process installed before and after it."""
-        return self.settle(agreed_views(self.tables))
+        return self.settle(agreed_views(self.turned_views))
 
     @Projection
     def eras(self) -> DataFrame:
@@ -159,6 +159,26 @@ class Projections:
     def span_starts(self) -> DataFrame:
         """Where each source begins in the views of one era in a row at one process."""
         return self.settle(span_starts(self.agreed))
+
+    @Projection
+    def ends(self) -> DataFrame:
+        """The END of every process that has one."""
+        return self.settle(ends(self.tables))
+
+    @Projection
+    def moves(self) -> DataFrame:
+        """The last JOIN or LEAVE of every member, and its last JOIN."""
+        return self.settle(moves(self.tables))
+
+    @Projection
+    def cut_off(self) -> DataFrame:
+        """Names in a fault that began and never ended."""
+        return self.settle(cut_off(self.tables.fault))
+
+    @Projection
+    def turned_views(self) -> DataFrame:
+        """Every VIEW with the positions of what came before it."""
+        return self.settle(with_turns(self.tables))
 
     @Projection
     def stretches(self) -> DataFrame:
@@ -173,7 +193,7 @@ class Projections:
     @Projection
     def standing(self) -> DataFrame:
         """Every member that reached an END, as it was there."""
-        return self.settle(standing(self.tables, self.stretches))
+        return self.settle(standing(self.stretches, self.ends, self.moves))
 
     def rows(self, family: str, asked: DataFrame, key: Sequence[str]) -> DataFrame:
         """The single sends or deliveries of what is asked for, by these columns."""
