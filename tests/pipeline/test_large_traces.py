@@ -11,14 +11,14 @@ import pytest
 
 from tests.pipeline.traces import of_run
 from unisono.pipeline.audit import audit
-from unisono.pipeline.audits import scan
+from unisono.pipeline.audits import pieces
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.large import LargeTrace, write_large_run
 from unisono.pipeline.monitor_audit import audit_rows
 from unisono.pipeline.tables import read_tables
 from unisono.properties.damages import DAMAGES
 from unisono.trace.run_directory import read_run, write_run
-from unisono.trace.schema import AnyRow
+from unisono.trace.schema import AnyRow, FaultRow, ViewRow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +57,7 @@ def test_a_large_trace_has_something_for_every_property(large: Path) -> None:
     expected = "SEND DELIVER VIEW START JOIN CRASH END GRANT SUSPECT ROLE STATE CUT GC RTR RTX GAUGE FAULT ASKED HANDED"
     assert set(expected.split()) <= set(kinds)
     assert {row.service for row in rows if row.kind == "DELIVER"} == {"RTO", "RSO"}
-    assert any(row.kind == "VIEW" and row.era is not None for row in rows)
+    assert any(isinstance(row, ViewRow) and row.era is not None for row in rows)
     (report,) = audit_rows(rows)
     assert report.counts == {}
 
@@ -71,7 +71,7 @@ def test_equal_values_give_equal_rows(tmp_path: Path, large: Path) -> None:
 def test_faults_do_not_make_it_wrong(tmp_path: Path) -> None:
     write_large_run(tmp_path / "run", LargeTrace(DELIVERIES, processes=PROCESSES, disturbed=True))
     rows = read_run(tmp_path / "run")
-    assert any(row.kind == "FAULT" and row.fault == "loss" for row in rows)
+    assert any(isinstance(row, FaultRow) and row.fault == "loss" for row in rows)
     assert audit_rows(rows)[0].counts == {}
 
 
@@ -91,7 +91,7 @@ def test_damages_to_a_large_trace_are_named(
     spark: SparkSession, large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By tasks of their own, each with a piece of it; the damaged copies and the good one are runs of one audit."""
-    monkeypatch.setattr(scan, "PIECE_ROWS", 30_000)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 30_000)
     rows = read_run(large)
     copies = {name: DAMAGES[name].apply(list(rows), Random(1)) or [] for name in TO_LARGE_TRACES}
     copies |= {"good": rows, WRONG_REFERENCE: without_one_at_the_first(rows)}
@@ -125,7 +125,7 @@ def test_rows_in_no_order_are_sorted_first(spark: SparkSession, large: Path, tmp
     Random(3).shuffle(rows)
     write_run(tmp_path / "run", rows, scenario_text="", summary={}, part_rows=4_000)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scan, "PIECE_ROWS", 4_000)
+        patch.setattr(pieces, "PIECE_ROWS", 4_000)
         trace = Projections(read_tables(spark, [tmp_path / "run"]))
     assert sum(row["got"] for row in trace.tables.deliver.collect()) == sum(row.kind == "DELIVER" for row in rows)
     assert trace.tables.deliver.count() < len(rows) / 5

@@ -72,11 +72,23 @@ def moves(tables: Tables) -> DataFrame:
     )
 
 
-def standing(tables: Tables, stretches: DataFrame) -> DataFrame:
+def standing(stretches: DataFrame, ends: DataFrame, moves: DataFrame) -> DataFrame:
     """Every member that reached an END: its last service and stretch, how it moved last, and its end."""
     return (
         stretches.groupBy(*MEMBER)
         .agg(F.max("served")["service"].alias("service"), F.max("stretch").alias("last_stretch"))
-        .join(ends(tables), list(PROCESS))
-        .join(moves(tables), list(MEMBER), "left")
+        .join(ends, list(PROCESS))
+        .join(moves, list(MEMBER), "left")
+    )
+
+
+def cut_off(fault: DataFrame) -> DataFrame:
+    """Names in a fault that began and never ended."""
+    return (
+        fault.where("kind = 'FAULT' and fault not in ('load', 'heal')")
+        .select("run", "edge", F.explode("members").alias("name"))
+        .groupBy("run", "name")
+        .agg(F.sum(F.when(F.col("edge") == "begin", 1).otherwise(-1)).alias("open"))
+        .where("open > 0")
+        .select("run", "name")
     )

@@ -25,7 +25,7 @@ def reliable_causal(trace: Projections) -> DataFrame:
     goes_on = F.col("stays") & (F.lag("ordinal").over(in_order) == F.col("ordinal") - 1)
     spell = Window.partitionBy(*STREAM, "stretch", "spell")
     lines = (
-        in_spans(trace)
+        trace.shared("in_spans", lambda: in_spans(trace))
         .select("*", F.coalesce(goes_on, F.lit(False)).alias("goes_on"))
         .select("*", F.count(F.when(~F.col("goes_on"), 1)).over(in_order).alias("spell"))
         .select(
@@ -43,7 +43,7 @@ def without_gaps(trace: Projections) -> DataFrame:
     """O7: a line is one span."""
     in_order = Window.partitionBy(*STREAM, "stretch").orderBy("ordinal")
     comes_along = F.lead("stays").over(in_order) & (F.lead("ordinal").over(in_order) == F.col("ordinal") + 1)
-    lines = in_spans(trace).select(
+    lines = trace.shared("in_spans", lambda: in_spans(trace)).select(
         *STREAM,
         "span",
         F.col("span").alias("line"),
@@ -201,8 +201,7 @@ def _next_of_dense(trace: Projections, lines: DataFrame, views: DataFrame) -> Da
     )
     if probes is None:
         return _none(lines)
-    asked = [*_SENDER, "number"]
-    return trace.first_sends(probes, *asked).join(F.broadcast(probes), asked).select(*_FOUND)
+    return trace.first_sends(probes, "number").join(F.broadcast(probes), [*_SENDER, "number"]).select(*_FOUND)
 
 
 def _none(lines: DataFrame) -> DataFrame:

@@ -40,10 +40,9 @@ def _spoken(trace: Projections, processes: DataFrame) -> DataFrame:
     """What these processes sent, with the highest timestamps that each had sent and delivered before, in any group."""
     columns = (*MEMBER, "position", "kind", "service", "number", "timestamp")
     rows = (
-        trace.whole.send.where("kind = 'SEND'")
+        trace.rows("send", processes, PROCESS)
         .select(*columns)
-        .unionByName(trace.whole.deliver.where("kind = 'DELIVER'").select(*columns))
-        .join(F.broadcast(processes), list(PROCESS), "left_semi")
+        .unionByName(trace.deliveries(processes, PROCESS).select(*columns))
     )
     before = Window.partitionBy(*PROCESS).orderBy("position").rowsBetween(Window.unboundedPreceding, -1)
 

@@ -12,7 +12,6 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.activity import TELLING, telling
-from unisono.pipeline.audits.agreed import with_turns
 from unisono.pipeline.audits.intervals import merged, uncovered
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import (
@@ -35,14 +34,15 @@ from unisono.properties.promises import SETTLING_NANOSECONDS
 
 def multicast_liveness(trace: Projections) -> DataFrame:
     """L2."""
-    everybody = trace.settle(pairs(trace.tables))
+    everybody = trace.settle(pairs(trace))
     return undelivered(trace, everybody.where("first is not null")).unionByName(
         left_out(trace, everybody.where("first is null"))
     )
 
 
-def pairs(tables: Tables) -> DataFrame:
+def pairs(trace: Projections) -> DataFrame:
     """Every listener with every process whose end it can be compared with; `first` is where the spell began, if any."""
+    tables = trace.tables
     ends = tables.membership.where("kind = 'END'").select(
         *PROCESS, "position", moment().alias("ended"), clock().alias("clock")
     )
@@ -51,15 +51,15 @@ def pairs(tables: Tables) -> DataFrame:
     )
     same_clock = F.col("one.clock").eqNullSafe(F.col("other.clock"))
     return (
-        members(tables)
+        trace.shared("members", lambda: members(tables))
         .where("(moved is null or moved <> 'LEAVE')")
         .where(held("L2"))
         .join(ends, list(PROCESS))
         .alias("one")
         .join(others.alias("other"), (F.col("one.run") == F.col("other.run")) & same_clock)
         .select("one.*", *(f"other.{name}" for name in SOURCE))
-        .join(last_spells(tables), list(STREAM), "left")
-        .join(last_stretches(tables), list(MEMBER), "left")
+        .join(last_spells(trace), list(STREAM), "left")
+        .join(last_stretches(trace), list(MEMBER), "left")
         .select(
             *STREAM,
             "position",
@@ -109,9 +109,9 @@ def last_services(tables: Tables) -> DataFrame:
     return together.select(*MEMBER, "last.service")
 
 
-def views_since_join(tables: Tables) -> DataFrame:
+def views_since_join(trace: Projections) -> DataFrame:
     """The views of each member since its last JOIN, with what stands between them and the views before."""
-    return since_join(tables, with_turns(tables))
+    return since_join(trace.tables, trace.turned_views)
 
 
 def since_join(tables: Tables, rows: DataFrame) -> DataFrame:
@@ -120,9 +120,9 @@ def since_join(tables: Tables, rows: DataFrame) -> DataFrame:
     return rows.join(joins, list(MEMBER), "left").where("join_position is null or position > join_position")
 
 
-def last_stretches(tables: Tables) -> DataFrame:
+def last_stretches(trace: Projections) -> DataFrame:
     """When each member installed the first view of the stretch of its last one."""
-    views = views_since_join(tables).select(*MEMBER, "position", "stretch", moment().alias("moment"))
+    views = views_since_join(trace).select(*MEMBER, "position", "stretch", moment().alias("moment"))
     last = F.max(F.struct("position", "stretch")).over(Window.partitionBy(*MEMBER))["stretch"]
     return (
         views.select("*", last.alias("last_stretch"))
@@ -132,7 +132,7 @@ def last_stretches(tables: Tables) -> DataFrame:
     )
 
 
-def last_spells(tables: Tables) -> DataFrame:
+def last_spells(trace: Projections) -> DataFrame:
     """For each source in the era of a member's last view since its last JOIN, the number at which its spell began.
 
     Eras are counted: views that follow by the order count as the one before, and a break counts as one more.
@@ -142,7 +142,7 @@ def last_spells(tables: Tables) -> DataFrame:
     later = F.col("stretch") - F.lag("stretch").over(in_order)
     breaks = ~later.isin(0, 1) | ~F.lag(held("O2")).over(in_order) | (F.col("last_fresh") > F.col("since"))
     views = (
-        views_since_join(tables)
+        views_since_join(trace)
         .select(
             *MEMBER,
             "start",
@@ -192,7 +192,7 @@ def undelivered(trace: Projections, pairs: DataFrame) -> DataFrame:
     No stride of sends goes beyond the moment up to which it is due.
     """
     due = (
-        _sends(trace.tables, F.col("last_number"))
+        _sends(trace.tables.send, F.col("last_number"))
         .join(F.broadcast(pairs), ["run", "group", *SOURCE])
         .where("moment <= last_due and last_number >= first")
     )
@@ -207,7 +207,7 @@ def undelivered(trace: Projections, pairs: DataFrame) -> DataFrame:
         return trace.nothing()
     delivered = trace.deliveries(suspects, STREAM).where(held("L2"))
     lacking = (
-        _sends(trace.whole, F.col("number"))
+        _sends(trace.sends_of(suspects), F.col("number"))
         .join(F.broadcast(suspects), ["run", "group", *SOURCE])
         .where("moment <= last_due and number >= first")
         .join(
@@ -226,12 +226,14 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
     """Listeners without a living source in their last view that must have it there."""
     tables = trace.tables
     sources = (
-        members(tables)
+        trace.shared("members", lambda: members(tables))
         .where("joined is not null and (moved is null or moved <> 'LEAVE')")
-        .join(told_roles(tables), list(MEMBER), "left")
+        .join(told_roles(trace), list(MEMBER), "left")
     )
     first_sends = (
-        _sends(tables, F.col("last_number")).groupBy("run", "group", *SOURCE).agg(F.min("moment").alias("first_sent"))
+        _sends(tables.send, F.col("last_number"))
+        .groupBy("run", "group", *SOURCE)
+        .agg(F.min("moment").alias("first_sent"))
     )
     known = sources.select(
         "run",
@@ -242,7 +244,7 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
         "told",
     ).join(first_sends, ["run", "group", *SOURCE])
     healed = tables.fault.where("kind = 'FAULT' and fault = 'heal'").select("run").distinct()
-    gone = cut_off(tables.fault)
+    gone = trace.cut_off
     found = (
         pairs.where("joined is not null")
         .where(wants_source(F.col("wants"), F.col("source")))
@@ -257,11 +259,11 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
     return violations("L2", found, F.concat(name, F.lit(" lives and sends, but is not in the last view")))
 
 
-def told_roles(tables: Tables) -> DataFrame:
+def told_roles(trace: Projections) -> DataFrame:
     """What each member was at which time since its last JOIN, as agreed views and ROLE have `told`."""
     columns = (*MEMBER, F.struct("position", moment().alias("moment"), "role").alias("one"))
-    roles = since_join(tables, tables.membership).where("kind = 'ROLE'").select(*columns)
-    views = views_since_join(tables).where(held(AGREED)).select(*columns)
+    roles = since_join(trace.tables, trace.tables.membership).where("kind = 'ROLE'").select(*columns)
+    views = views_since_join(trace).where(held(AGREED)).select(*columns)
     return roles.unionByName(views).groupBy(*MEMBER).agg(F.collect_list("one").alias("told"))
 
 
@@ -276,20 +278,8 @@ def only_receives(due: Column) -> Column:
     return F.coalesce(is_one, F.lit(False))
 
 
-def cut_off(fault: DataFrame) -> DataFrame:
-    """Names in a fault that began and never ended."""
-    return (
-        fault.where("kind = 'FAULT' and fault not in ('load', 'heal')")
-        .select("run", "edge", F.explode("members").alias("name"))
-        .groupBy("run", "name")
-        .agg(F.sum(F.when(F.col("edge") == "begin", 1).otherwise(-1)).alias("open"))
-        .where("open > 0")
-        .select("run", "name")
-    )
-
-
-def _sends(tables: Tables, last: Column) -> DataFrame:
-    return tables.send.where("kind = 'SEND'").select(
+def _sends(send: DataFrame, last: Column) -> DataFrame:
+    return send.where("kind = 'SEND'").select(
         "run",
         "group",
         F.col("process").alias("source"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.audits.activity import ends, told_by
+from unisono.pipeline.audits.activity import told_by
 from unisono.pipeline.audits.agreed import FRESH, GROUP
 from unisono.pipeline.audits.intervals import merged, uncovered
 from unisono.pipeline.audits.liveness import wants_source
@@ -141,7 +141,7 @@ def _asked(trace: Projections, placed: DataFrame) -> DataFrame:
     before_end = "next_view is null and next_turn is null and owed"
     return (
         placed.where("kind = 'SEND'")
-        .join(F.broadcast(ends(trace.tables)), list(PROCESS), "left")
+        .join(F.broadcast(trace.ends), list(PROCESS), "left")
         .join(F.broadcast(trace.later_stretches), [*MEMBER, "stretch"], "left")
         .select("*", (F.coalesce(settled, F.lit(False)) & unchanged).alias("owed"))
         .where(f"({before_view}) or ({before_end})")

@@ -7,10 +7,10 @@ from functools import reduce
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.audits.activity import ends, moves, told_by
+from unisono.pipeline.audits.activity import told_by
 from unisono.pipeline.audits.agreed import FRESH, GROUP, member
 from unisono.pipeline.audits.intervals import merged, uncovered
-from unisono.pipeline.audits.liveness import cut_off, only_receives, role_at, told_roles
+from unisono.pipeline.audits.liveness import only_receives, role_at, told_roles
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, STREAM, held, message_name, moment, violations
 from unisono.pipeline.tables import Tables
@@ -35,14 +35,14 @@ def membership_precision(trace: Projections) -> DataFrame:
     )
     demanded = trace.settle(_demanded(trace, settled, joined))
     judged = trace.settle(settled.join(demanded.select(*MEMBER).distinct(), list(MEMBER), "left_semi"))
-    wrong = (_missing(judged, demanded), _too_many(trace.tables, judged), _apart(judged))
+    wrong = (_missing(judged, demanded), _too_many(trace, judged), _apart(judged))
     found = reduce(DataFrame.unionByName, wrong).groupBy(*MEMBER, "position").agg(F.min("wrong").alias("wrong"))
     return violations("L1", found, F.concat(F.lit("the last view: "), "wrong"))
 
 
 def _last_views(trace: Projections) -> DataFrame:
     """The last agreed view of each member since its last JOIN, and when it installed the first of that stretch."""
-    since_join = trace.agreed.join(moves(trace.tables).select(*MEMBER, "joined"), list(MEMBER), "left").where(
+    since_join = trace.agreed.join(trace.moves.select(*MEMBER, "joined"), list(MEMBER), "left").where(
         "position > coalesce(joined.position, -1)"
     )
     last = F.max(F.struct("position", "stretch", "view", "era_word", "moment", "members")).over(
@@ -67,7 +67,7 @@ def _demanded(trace: Projections, settled: DataFrame, joined: DataFrame) -> Data
         .groupBy(*MEMBER)
         .agg(F.min("moment").alias("first_sent"))
     )
-    senders = joined.join(sent, list(MEMBER), "left").join(told_roles(trace.tables), list(MEMBER), "left")
+    senders = joined.join(sent, list(MEMBER), "left").join(told_roles(trace), list(MEMBER), "left")
     senders = senders.select(
         *GROUP,
         "end_clock",
@@ -100,22 +100,21 @@ def _missing(judged: DataFrame, demanded: DataFrame) -> DataFrame:
     )
 
 
-def _too_many(tables: Tables, judged: DataFrame) -> DataFrame:
+def _too_many(trace: Projections, judged: DataFrame) -> DataFrame:
     """Who still has somebody that was gone for long."""
+    tables = trace.tables
     itself = member(F.col("process"), F.col("incarnation")).alias("member")
     inside = judged.select(*MEMBER, "position", "end_clock", "due", F.explode("members").alias("member"))
     crashed = tables.membership.where("kind = 'CRASH'").select(
         "run", itself, moment().alias("gone_at"), told_by().alias("end_clock")
     )
-    left = (
-        moves(tables)
-        .where("moved.kind = 'LEAVE'")
-        .select(*GROUP, itself, F.col("moved.moment").alias("gone_at"), F.col("moved.clock").alias("end_clock"))
+    left = trace.moves.where("moved.kind = 'LEAVE'").select(
+        *GROUP, itself, F.col("moved.moment").alias("gone_at"), F.col("moved.clock").alias("end_clock")
     )
     away = (
         tables.fault.where("kind = 'FAULT' and fault not in ('load', 'heal') and edge = 'begin'")
         .select("run", F.explode("members").alias("name"), moment().alias("moment"), told_by().alias("clock"))
-        .join(cut_off(tables.fault), ["run", "name"], "left_semi")
+        .join(trace.cut_off, ["run", "name"], "left_semi")
         .groupBy("run", "name")
         .agg(F.max("moment").alias("gone_at"), F.min("clock").alias("end_clock"), F.max("clock").alias("other_clock"))
         .where("end_clock = other_clock")
@@ -198,7 +197,7 @@ def _listeners(trace: Projections) -> DataFrame:
         .join(trace.span_starts, [*MEMBER, "span"])
         .select(*MEMBER, "view", "position", "end_clock", "due", *SOURCE, "start")
         .where("not (source = process and source_incarnation = incarnation)")
-        .join(cut_off(trace.tables.fault).withColumnRenamed("name", "source"), ["run", "source"], "left_anti")
+        .join(trace.cut_off.withColumnRenamed("name", "source"), ["run", "source"], "left_anti")
     )
 
 
@@ -213,7 +212,7 @@ def _unanswered(trace: Projections, sent: DataFrame) -> DataFrame:
         .agg(F.max("position").alias("turned"))
     )
     crashed = tables.membership.where("kind = 'CRASH'").select(*PROCESS).distinct()
-    alive = ends(tables).select(*PROCESS).join(crashed, list(PROCESS), "left_anti")
+    alive = trace.ends.select(*PROCESS).join(crashed, list(PROCESS), "left_anti")
     return (
         sent.where("view is not null")
         .where(held("L5"))
@@ -235,7 +234,7 @@ def _unanswered(trace: Projections, sent: DataFrame) -> DataFrame:
 
 
 def _not_cut_off(trace: Projections, members: DataFrame) -> DataFrame:
-    names = cut_off(trace.tables.fault).withColumnRenamed("name", "process")
+    names = trace.cut_off.withColumnRenamed("name", "process")
     return members.join(names, ["run", "process"], "left_anti")
 
 

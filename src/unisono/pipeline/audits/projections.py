@@ -16,8 +16,9 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.audits.activity import later_stretches, standing, stretches
-from unisono.pipeline.audits.agreed import agreed_views, eras, in_eras, span_starts
+from unisono.pipeline.audits.activity import cut_off, ends, later_stretches, moves, standing, stretches
+from unisono.pipeline.audits.agreed import agreed_views, eras, in_eras, span_starts, with_turns
+from unisono.pipeline.audits.fetch import fetch
 from unisono.pipeline.audits.keyed import keyed
 from unisono.pipeline.audits.scan import scan
 from unisono.pipeline.audits.streams import streams, timeline
@@ -27,6 +28,7 @@ from unisono.pipeline.tables import Tables
 CONTENT = ("sequence", "size", "body", "timestamp")
 """What a message is, beside its name."""
 _SENDER = ("run", "group", *SOURCE)
+_OWN = {"source": "process", "source_incarnation": "incarnation"}
 _BYTES_A_ROW = 100
 
 T = TypeVar("T")
@@ -126,8 +128,7 @@ class Projections:
         processes = self.found(quick.where(wrong).select(*PROCESS).distinct())
         if processes is None:
             return quick
-        whole = self.whole.deliver.join(F.broadcast(processes), list(PROCESS), "left_semi")
-        return self.keep(keyed(self.tables, whole))
+        return self.keep(keyed(self.tables, self.deliveries(processes, PROCESS)))
 
     @Projection
     def differing(self) -> DataFrame:
@@ -147,7 +148,7 @@ class Projections:
     @Projection
     def agreed(self) -> DataFrame:
         """Every installed view that is agreed, with what its process installed before and after it."""
-        return self.settle(agreed_views(self.tables))
+        return self.settle(agreed_views(self.turned_views))
 
     @Projection
     def eras(self) -> DataFrame:
@@ -158,6 +159,26 @@ class Projections:
     def span_starts(self) -> DataFrame:
         """Where each source begins in the views of one era in a row at one process."""
         return self.settle(span_starts(self.agreed))
+
+    @Projection
+    def ends(self) -> DataFrame:
+        """The END of every process that has one."""
+        return self.settle(ends(self.tables))
+
+    @Projection
+    def moves(self) -> DataFrame:
+        """The last JOIN or LEAVE of every member, and its last JOIN."""
+        return self.settle(moves(self.tables))
+
+    @Projection
+    def cut_off(self) -> DataFrame:
+        """Names in a fault that began and never ended."""
+        return self.settle(cut_off(self.tables.fault))
+
+    @Projection
+    def turned_views(self) -> DataFrame:
+        """Every VIEW with the positions of what came before it."""
+        return self.settle(with_turns(self.tables))
 
     @Projection
     def stretches(self) -> DataFrame:
@@ -172,20 +193,29 @@ class Projections:
     @Projection
     def standing(self) -> DataFrame:
         """Every member that reached an END, as it was there."""
-        return self.settle(standing(self.tables, self.stretches))
+        return self.settle(standing(self.stretches, self.ends, self.moves))
 
-    def first_sends(self, asked: DataFrame, *key: str) -> DataFrame:
-        """The first SEND of every message of the sources that are asked for, as it was sent (`sent_…`)."""
-        own = [F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation")]
-        rows = self.whole.send.where("kind = 'SEND'").select("*", *own)
-        names = list(key or _SENDER)
-        return sends(rows.join(F.broadcast(asked.select(*names).distinct()), names, "left_semi"))
+    def rows(self, family: str, asked: DataFrame, key: Sequence[str]) -> DataFrame:
+        """The single sends or deliveries of what is asked for, by these columns."""
+        kind = {"send": "SEND", "deliver": "DELIVER"}[family]
+        return self.keep(fetch(self.whole, family, asked, key)).where(F.col("kind") == kind)
+
+    def first_sends(self, asked: DataFrame, *more: str) -> DataFrame:
+        """The first SEND of every message of the sources that are asked for, as it was sent (`sent_…`).
+
+        With `more`, such as the number, only of the messages that are asked for.
+        """
+        return sends(self.sends_of(asked, *more))
+
+    def sends_of(self, asked: DataFrame, *more: str) -> DataFrame:
+        """Every SEND of the sources that are asked for, with its source in columns of that name."""
+        members = asked.select("run", "group", *(F.col(name).alias(own) for name, own in _OWN.items()), *more)
+        own = [F.col(own).alias(name) for name, own in _OWN.items()]
+        return self.rows("send", members, (*MEMBER, *more)).select("*", *own)
 
     def deliveries(self, asked: DataFrame, key: Sequence[str]) -> DataFrame:
         """The single deliveries of what is asked for."""
-        names = list(key)
-        rows = self.whole.deliver.where("kind = 'DELIVER'")
-        return rows.join(F.broadcast(asked.select(*names).distinct()), names, "left_semi")
+        return self.rows("deliver", asked, key)
 
     def single(self, strides: DataFrame) -> DataFrame:
         """The rows that these strides of streams stand for, each with what is said of its stride."""
@@ -193,8 +223,9 @@ class Projections:
         alone = strides.where("got = 1")
         if many is None:
             return alone
-        own = [F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation")]
-        rows = self.whole.send.select("*", *own).unionByName(self.whole.deliver, allowMissingColumns=True)
+        rows = self.sends_of(many.where("kind = 'SEND'")).unionByName(
+            self.deliveries(many.where("kind = 'DELIVER'"), STREAM), allowMissingColumns=True
+        )
         rows = rows.select(*STREAM, "kind", F.col("position").alias("place"), F.col("number").alias("its_number"))
         inside = (
             rows.join(F.broadcast(many), [*STREAM, "kind"])

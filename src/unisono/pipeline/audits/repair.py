@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.audits.liveness import cut_off
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, held, message_name, moment, violations
 from unisono.pipeline.tables import Tables
@@ -143,7 +142,7 @@ def stability(trace: Projections) -> DataFrame:
     No stride of sends goes beyond that release, or beyond the moment up to which it is due.
     """
     tables = trace.tables
-    moves = moved(tables)
+    moves = trace.settle(moved(tables))
     ends = tables.membership.where("kind = 'END'").select(
         *PROCESS, F.col("position").alias("end_position"), moment().alias("ended"), _clock().alias("clock")
     )
@@ -153,8 +152,8 @@ def stability(trace: Projections) -> DataFrame:
         .groupBy("run", "clock")
         .agg(F.max("moment").alias("healed"))
     )
-    away = trace.keep(cut_off(tables.fault))
-    asked = trace.keep(
+    away = trace.cut_off
+    asked = trace.settle(
         moves.where("join_position is not null and moved <> 'LEAVE'")
         .join(ends, list(PROCESS))
         .join(heals, ["run", "clock"])

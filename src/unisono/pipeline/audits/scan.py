@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from msgspec import Struct
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -17,27 +16,18 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from unisono.pipeline.audits.coded import TableFile, as_dictionaries, read_file
 from unisono.pipeline.audits.condense import columns_of, condense, condensed_schema
 from unisono.pipeline.audits.known import known
+from unisono.pipeline.audits.pieces import PIECE_ROWS, Part, pieces
 from unisono.pipeline.columns import PROCESS
 from unisono.pipeline.tables import Tables
 
-PIECE_ROWS = 500_000
-"""A task reads about so many rows at once: more take more memory, fewer more time for each."""
 PARTITION_ROWS = 200_000
 """What is condensed is kept in parts of about so many rows."""
-
-
-class Part(Struct, frozen=True):
-    """Row groups of one file that one task reads together."""
-
-    file: TableFile
-    groups: tuple[int, ...]
 
 
 def scan(tables: Tables, family: str) -> DataFrame:
     """What stands for the rows of a family, in few partitions; it is computed now."""
     session = tables.family(family).sparkSession
-    pieces = _pieces(tables.files[family])
-    found = _scan_files(session, tables, family, pieces)
+    found = _scan_files(session, tables, family, pieces(tables.files[family]))
     if _is_out_of_order(found):
         found.unpersist()
         found = _scan_sorted(tables, family).persist(StorageLevel.MEMORY_AND_DISK)
@@ -47,41 +37,20 @@ def scan(tables: Tables, family: str) -> DataFrame:
     return settled
 
 
-def _pieces(files: Sequence[TableFile]) -> list[list[Part]]:
-    """The row groups of all files, cut into pieces for tasks."""
-    from pyarrow import parquet
-
-    pieces: list[list[Part]] = [[]]
-    rows = 0
-    for file in files:
-        metadata = parquet.read_metadata(file.path)
-        groups: list[int] = []
-        for index in range(metadata.num_row_groups):
-            groups.append(index)
-            rows += metadata.row_group(index).num_rows
-            if rows >= PIECE_ROWS:
-                pieces[-1].append(Part(file, tuple(groups)))
-                pieces.append([])
-                rows, groups = 0, []
-        if groups:
-            pieces[-1].append(Part(file, tuple(groups)))
-    return [piece for piece in pieces if piece]
-
-
-def _scan_files(session: SparkSession, tables: Tables, family: str, pieces: list[list[Part]]) -> DataFrame:
+def _scan_files(session: SparkSession, tables: Tables, family: str, parts: list[list[Part]]) -> DataFrame:
     """By tasks, or here and now where there is so little that it is not worth a worker."""
     schema = from_arrow_schema(condensed_schema(family))
     files = tables.files
-    if len(pieces) <= 1:
-        batches = [batch for piece in pieces for batch in _condense_piece(family, piece, files)]
+    if len(parts) <= 1:
+        batches = [batch for piece in parts for batch in _condense_piece(family, piece, files)]
         return session.createDataFrame(_as_table(family, batches), schema)
 
     def condense_pieces(indexes: Iterator[Any]) -> Iterator[Any]:
         for batch in indexes:
             for index in batch.column(0).to_pylist():
-                yield from _condense_piece(family, pieces[index], files)
+                yield from _condense_piece(family, parts[index], files)
 
-    tasks = session.range(0, len(pieces), 1, len(pieces))
+    tasks = session.range(0, len(parts), 1, len(parts))
     return tasks.mapInArrow(condense_pieces, schema).persist(StorageLevel.MEMORY_AND_DISK)
 
 

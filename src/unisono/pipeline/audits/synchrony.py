@@ -86,7 +86,7 @@ def virtual_synchrony(trace: Projections) -> DataFrame:
     )
     if judged is None:
         return trace.nothing()
-    delivered = in_agreed_views(trace.whole.deliver).withColumnRenamed("view", "previous")
+    delivered = _in_steps(trace, judged)
     mine = delivered.join(F.broadcast(judged), list(_IN_PREVIOUS)).select(*_JUDGED, F.lit(True).alias("mine"))
     models = judged.select("*", *_of_first()).drop("process", "incarnation", "stretch")
     theirs = delivered.withColumnsRenamed(
@@ -137,6 +137,14 @@ def _after_start(intervals: Column) -> Column:
     return F.when(F.col("full"), intervals).otherwise(counted)
 
 
+def _in_steps(trace: Projections, judged: DataFrame) -> DataFrame:
+    """What was delivered before these steps by who is judged, and by who it is held against."""
+    first = [F.col(f"first.place.{name}").alias(name) for name in ("process", "incarnation")]
+    models = judged.select(*GROUP, *first, F.col("first.stretch").alias("stretch"), F.col("previous").alias("view"))
+    asked = judged.select(*MEMBER, "stretch", F.col("previous").alias("view")).unionByName(models)
+    return in_agreed_views(trace.deliveries(asked, STAY)).withColumnRenamed("view", "previous")
+
+
 def _of_first() -> list[Column]:
     """The process that others are held against, in columns of their own."""
     places = [F.col(f"first.place.{name}").alias(f"first_{name}") for name in ("process", "incarnation")]
@@ -168,7 +176,7 @@ def weak_total_order(trace: Projections) -> DataFrame:
         .where("first.place <> place and (doubtful or first.doubtful)")
         .drop("doubtful")
     )
-    delivered = in_agreed_views(trace.whole.deliver).withColumnRenamed("view", "previous")
+    delivered = _in_steps(trace, judged)
     message = ("run", "group", "place", *SOURCE, "number")
     mine = (
         delivered.join(F.broadcast(judged), list(_IN_PREVIOUS))

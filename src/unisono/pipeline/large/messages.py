@@ -50,15 +50,15 @@ class Messages(Struct, eq=False):
 
 
 def sample_messages(
-    random: Any, count: int, sources: list[Life], spans: dict[str, tuple[float, float]], begin: int, timestamp: int
+    random: Any, count: int, sources: list[Life], spans: dict[str, tuple[int, int]], begin: int, timestamp: int
 ) -> Messages:
-    """So many messages from a time on. `spans` bounds the part of the epoch in which some sources send."""
+    """So many messages from a time on. `spans` has the places of the order between which some sources send."""
     time = begin + np.cumsum(random.integers(STEP_NANOSECONDS, 2 * GAP_NANOSECONDS, count))
     sender = random.integers(0, len(sources), count)
-    share = np.arange(count) / max(count, 1)
+    index = np.arange(count)
     for place, life in enumerate(sources):
-        first, last = spans.get(life.name, (0.0, 1.0))
-        outside = (sender == place) & ((share < first) | (share >= last))
+        first, last = spans.get(life.name, (0, count))
+        outside = (sender == place) & ((index < first) | (index >= last))
         sender[outside] = _somebody_else(sources, spans, random, int(outside.sum()))
     steps = random.integers(1, 4, count)
     number, sequence = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -71,7 +71,7 @@ def sample_messages(
     return Messages(sources, time, sender, number, sequence, stamps, size, body)
 
 
-def _somebody_else(sources: list[Life], spans: dict[str, tuple[float, float]], random: Any, count: int) -> Column:
+def _somebody_else(sources: list[Life], spans: dict[str, tuple[int, int]], random: Any, count: int) -> Column:
     always = [place for place, life in enumerate(sources) if life.name not in spans]
     return np.asarray(always)[random.integers(0, len(always), count)]
 

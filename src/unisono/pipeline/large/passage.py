@@ -129,7 +129,7 @@ class Passages:
     def turn(self, epoch: Epoch, messages: Messages, hearings: list[Hearing], who: Life) -> None:
         """A receiver becomes a sender at one place of the order, and a receiver again at another."""
         for share, role, reason in ((1, "sender", "sends now"), (2, "receiver", "only receives now")):
-            place = len(messages) * share // 3
+            place = turn_place(len(messages), share)
             inside = messages.sources if role == "sender" else messages.sources[:-1]
             starts = _starts(messages, inside, place)
             told = _identifier(int(messages.time[place]), inside[0])
@@ -181,6 +181,11 @@ class Passages:
     def _install_own(self, epoch: Epoch, life: Life, time: int, starts: list[Start]) -> None:
         """A process installs a view of its own."""
         _note_view(epoch, life, time, _identifier(time, life), starts, {})
+
+
+def turn_place(count: int, share: int) -> int:
+    """Of so many messages, the place of the order at which who sends changes: the first or the second third."""
+    return count * share // 3
 
 
 def _note_view(

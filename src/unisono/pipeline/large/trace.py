@@ -14,7 +14,7 @@ from msgspec import Struct
 from unisono.errors import UnisonoError
 from unisono.pipeline.large.epoch import Epoch, Hearing, hear, note_gauges, note_losses
 from unisono.pipeline.large.messages import Messages, sample_messages
-from unisono.pipeline.large.passage import Passages
+from unisono.pipeline.large.passage import Passages, turn_place
 from unisono.pipeline.large.plan import ROUND, Happening, Life, again, cast_of, happening
 from unisono.trace.parquet import ROW_GROUP_ROWS, open_table_writer, part_path, table_path, write_table
 from unisono.trace.run_directory import SCENARIO, SUMMARY, is_run_directory, write_marker
@@ -26,6 +26,15 @@ LEAST_MESSAGES = 240
 """In an epoch: fewer would leave no room for what happens in it."""
 DELIVERIES_AN_EPOCH = 500_000
 FEWEST_PROCESSES = 6
+
+
+MESSAGES_TO_TURN = 60
+"""A receiver that becomes a sender sends nothing before so many others, so that it has come to its place by then."""
+
+
+def crash_place(count: int, what: Happening) -> int:
+    """Of so many messages, the first that who crashes neither sends nor hears."""
+    return count * 6 // 10 if what.crashes else count // 2
 
 
 class LargeTrace(Struct, frozen=True):
@@ -115,12 +124,12 @@ class _Builder(Passages):
         """The messages of the epoch, and what happens meanwhile."""
         count = self.asked.messages_an_epoch()
         sources = list(self.cast.senders.values())
-        spans: dict[str, tuple[float, float]] = {}
+        spans: dict[str, tuple[int, int]] = {}
         if what.turns:
             sources.append(self.cast.receivers[what.turns])
-            spans[what.turns] = (1 / 3 + 60 / count, 2 / 3)
+            spans[what.turns] = (turn_place(count, 1) + MESSAGES_TO_TURN, turn_place(count, 2))
         if what.crashes:
-            spans[what.crashes] = (0.0, 0.6)
+            spans[what.crashes] = (0, crash_place(count, what))
         messages = sample_messages(self.random, count, sources, spans, self.time, self.timestamp)
         self.timestamp = int(messages.timestamp[-1])
         entering = self._enter(epoch, messages, what)
@@ -147,7 +156,7 @@ class _Builder(Passages):
         for life in self.cast.listeners():
             until = None
             if life.name in (what.crashes, what.drops):
-                until = int(messages.time[int(len(messages) * (0.6 if what.crashes else 0.5))])
+                until = int(messages.time[crash_place(len(messages), what)])
             found.append(hear(self.random, messages, life, 0, until))
         return found
 
@@ -229,8 +238,8 @@ class _Builder(Passages):
         if what.crashes or what.drops:
             name = what.crashes or what.drops
             life = self.cast.senders.get(name) or self.cast.receivers[name]
-            place = int(len(messages) * (0.6 if what.crashes else 0.5))
-            epoch.note(life, int(messages.time[place]), MembershipRow, "CRASH", bare=True)
+            time = int(messages.time[crash_place(len(messages), what)])
+            epoch.note(life, time, MembershipRow, "CRASH", bare=True)
 
     def _fault(self, epoch: Epoch, name: str, edge: str) -> None:
         epoch.note(self.outside, self.time, FaultRow, "FAULT", bare=True, fault=name, edge=edge)
