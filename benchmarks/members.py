@@ -52,10 +52,15 @@ async def member(charge: dict[str, Any]) -> None:
         begin, end = json.loads(await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline))
         window[:] = begin, end
         gc.freeze()
+        spent = time.process_time()
+        counted = sum(messages for _, messages in delivered)
         await _send(group, charge, size, end)
         await asyncio.sleep(0.2)
+        spent = time.process_time() - spent
+        counted = sum(messages for _, messages in delivered) - counted
         taken = sum(messages for at, messages in delivered if begin <= at <= end)
-        print(json.dumps({"delivered": taken, "latencies": latencies}), flush=True)
+        answer = {"delivered": taken, "latencies": latencies, "spent": spent, "all": counted}
+        print(json.dumps(answer), flush=True)
         reader.cancel()
 
 

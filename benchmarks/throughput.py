@@ -20,14 +20,20 @@ MEMBER = Path(__file__).parent / "members.py"
 
 
 def run(
-    members: int, size: int, seconds: float, rate: float = 0.0, transport: str = "multicast", **settings: Any
+    members: int,
+    size: int,
+    seconds: float,
+    rate: float = 0.0,
+    transport: str = "multicast",
+    member: Path = MEMBER,
+    **settings: Any,
 ) -> Any:
-    """What every member reports."""
+    """What every member reports; `member` is the program that each of them runs."""
     realm = f"bench-{os.getpid()}-{time.monotonic_ns()}"
     processes = []
     for index in range(members):
         process = subprocess.Popen(
-            [sys.executable, str(MEMBER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+            [sys.executable, str(member)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
         )
         charge = {
             "name": f"m{index}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import textwrap
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,6 +20,8 @@ from unisono.errors import LogError, NetworkError
 from unisono.runtime import collected_runs, collector
 from unisono.runtime.collecting import Collecting, CollectorOptions
 from unisono.runtime.reporter import Reporter
+from unisono.trace.catalogue import CATALOGUE, entries
+from unisono.trace.holes import holes_of
 from unisono.trace.log import LogReader
 from unisono.trace.log_client import LogClient
 from unisono.trace.report_messages import GREETING, Answer, Refused, Stored, decode_answer
@@ -122,6 +125,15 @@ def test_what_comes_twice_is_stored_once_also_after_a_restart(tmp_path: Path) ->
         assert len({row.position for row in rows}) == len(rows) == 7 * ROWS
         summary = msgspec.json.decode((tmp_path / "runs" / "r" / "summary.json").read_bytes())
         assert summary["processes"][0]["missing"] == [[2, 2], [4, 9]]
+        assert holes_of(tmp_path / "runs" / "r") == [
+            "the trace of ada~7 has a hole: its reports 2, 4 to 9 never came",
+            "the trace of ada~7 has no end: what it did last may be missing",
+        ]
+        (entry,) = entries(tmp_path / "runs")
+        assert (entry.run, entry.command, entry.rows, entry.verdict) == ("r", "unisono collect", 35, "not audited")
+        (tmp_path / "runs" / CATALOGUE).unlink()
+        async with collecting(tmp_path):
+            assert [entry.run for entry in entries(tmp_path / "runs")] == ["r"]
 
     run(main())
 
@@ -160,6 +172,20 @@ def test_the_log_is_kept_to_its_size_and_read_over_the_same_port(tmp_path: Path)
             assert 0 < begin == number < end == 60
 
     run(main())
+
+
+def test_the_example_of_the_page_reads_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
+    begin = page.index("    from unisono.trace.log_client")
+    example = textwrap.dedent(page[begin : page.index("\n\n`read` gives", begin)])
+
+    async def main() -> None:
+        async with collecting(tmp_path) as (one, _):
+            await say(one, [report("ada", 0)])
+            await asyncio.to_thread(exec, example.replace("127.0.0.1:7464", one.collector.address), {})
+
+    run(main())
+    assert capsys.readouterr().out == f"{report('ada', 0).id} {ROWS}\n"
 
 
 def spoiled(place: int, value: Any) -> bytes:

@@ -158,6 +158,16 @@ def test_a_short_report_may_not_become_a_long_table(monkeypatch: pytest.MonkeyPa
         decode(bytes(REPORT_LIMIT_BYTES + 1))
 
 
+def test_what_a_process_wrote_itself_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "ROWS_LIMIT", 10)
+    monkeypatch.setattr(reports, "REPORT_LIMIT_BYTES", 100)
+    monkeypatch.setattr(reports, "EXPANDED_LIMIT_BYTES", 100)
+    data = encode(make_report(stamped(50), 7))
+    with pytest.raises(BadReport, match="too large"):
+        decode(data)
+    assert rows(decode(data, limited=False)) == stamped(50)
+
+
 def test_other_versions_are_told_apart_whatever_they_hold() -> None:
     with pytest.raises(BadReport, match=f"version 99, this collector takes {SCHEMA_VERSION}"):
         decode(msgspec.msgpack.encode([99, {"who": "knows"}]))

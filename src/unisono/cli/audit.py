@@ -13,6 +13,8 @@ from unisono.cli.simulation_report import echo_json
 from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.opening import spark_for
 from unisono.pipeline.report import AuditReport
+from unisono.pipeline.runs import find_runs
+from unisono.trace.holes import holes_of
 
 INTERRUPTED = 130
 
@@ -51,6 +53,9 @@ def audit(
             report = _audit(directories, engine, master, progress)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+    for run in find_runs(directories):
+        for hole in holes_of(run.path):
+            typer.echo(f"unisono: {run.path}: {hole}; a violation may come of that", err=True)
     code = 0 if report.held else 1
     if as_json:
         echo_json({**report.as_json(), "exit": code})

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.status import Status
 
 from unisono.errors import SettingError
-from unisono.runtime.collected_runs import GONE_SECONDS
+from unisono.runtime.collected_runs import GONE_SECONDS, SETTLE_SECONDS
 from unisono.runtime.collecting import Collecting, CollectorOptions
 from unisono.runtime.loops import run
 from unisono.spelling import split_endpoint
@@ -37,6 +37,9 @@ def collect(
     gone: Annotated[
         str, typer.Option("--gone", help="A process that is silent and not connected for so long is taken for gone.")
     ] = f"{GONE_SECONDS:.0f}s",
+    settle: Annotated[
+        str, typer.Option("--settle", help="A run is complete so long after the last of its processes has ended.")
+    ] = f"{SETTLE_SECONDS:.0f}s",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a line, for every event.")] = False,
 ) -> None:
     """Collect the traces of many processes: each report is on disk before it is acknowledged, and stored once.
@@ -58,6 +61,7 @@ def collect(
         host=host,
         port=port,
         retain_bytes=None if retain is None else _positive("--retain", retain, parse_size),
+        settle_seconds=_positive("--settle", settle, parse_duration) / SECOND,
         gone_seconds=_positive("--gone", gone, parse_duration) / SECOND,
     )
     run(_serve(options, as_json))

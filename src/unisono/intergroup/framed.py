@@ -159,6 +159,9 @@ class Framed(CasualReceiver):
         ranges = tuple(frames.delivered.missing(wanted.first, wanted.last)[: self._context.writer.range_room])
         for low, high in ranges:
             step.record(repair_row("RTR", source, low, high))
+        if step.tracing:
+            lacking = sum(high - low + 1 for low, high in ranges)
+            step.statistic("SENT_RTR", source=source.name, sequences=lacking, tries=wanted.tries)
         context = self._context
         request = RepairRequest(source, 0, ranges, wanted.tries, context.distance(source), context.whereabouts)
         context.broadcast(step, [request])

@@ -271,6 +271,7 @@ class IntergroupEngine:
                 role=self._context.role,
             )
         )
+        step.statistic("P_INIT", service=settings.service, role=self._context.role, protocol="intergroup")
         self._answering.begin(step)
         self._receiving.join(step)
         self._membership.join(step)

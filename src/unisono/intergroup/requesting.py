@@ -54,6 +54,9 @@ class Requesting:
                     step.mark("repair-asked-again")
                 for low, high in ranges:
                     step.record(repair_row("RTR", source, low, high))
+                if step.tracing:
+                    wanted = sum(high - low + 1 for low, high in ranges)
+                    step.statistic("SENT_RTR", source=source.name, sequences=wanted, tries=tries)
                 timing.on_sent(distance, tries, ranges)
                 request = RepairRequest(source, stream.attempt, tuple(ranges), tries, distance, context.whereabouts)
                 context.broadcast(step, [request])

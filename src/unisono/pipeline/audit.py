@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -11,11 +12,12 @@ from contextlib import closing, contextmanager
 from functools import reduce
 from time import perf_counter
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it says nothing of its types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.errors import TraceError
+from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.audits.forms import spark_form
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.many_runs import are_many_and_small, audit_many
@@ -29,6 +31,8 @@ from unisono.trace.schema import FAMILIES
 _AT_A_TIME = 2
 _BYTES_A_PART = 1_000_000
 _PARTITIONS = "spark.sql.shuffle.partitions"
+_UNREAD = re.compile(r"\[FAILED_READ_FILE[.\w]*\]\s*(.*?)\s*(?:SQLSTATE|\n|$)|TraceError: (.*)")
+"""What an error says that comes from reading a file: Spark's, or that of a task of ours."""
 _SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -55,11 +59,18 @@ def audit(
 
 @contextmanager
 def read_to_the_end() -> Iterator[None]:
-    """What Spark cannot read of a trace is what whoever gave it the trace has to look at."""
+    """What Spark cannot read of a trace is what whoever gave it the trace has to look at.
+
+    An error of a task comes as Java's own, wrapped as often as it was passed on.
+    """
     try:
         yield
-    except PySparkException as error:
-        raise TraceError(f"the trace cannot be read to its end: {_what_is_wrong(error)}") from error
+    except (PySparkException, Py4JJavaError) as error:
+        unread = _UNREAD.search(str(error))
+        if unread is None and isinstance(error, Py4JJavaError):
+            raise UnisonoError(f"Spark failed: {_first_line(error)}") from error
+        what = _first_line(error) if unread is None else unread[1] or unread[2]
+        raise TraceError(f"the trace cannot be read to its end: {what}") from error
 
 
 @contextmanager
@@ -136,8 +147,5 @@ def run_facts(trace: Projections) -> dict[str, RunFacts]:
     return {run: RunFacts(dict(rows[run]), tuple(sorted(services[run]))) for run in rows}
 
 
-def _what_is_wrong(error: Exception) -> str:
-    """The first line of an error; of one in a task of ours, the line that says it."""
-    lines = str(error).strip().split("\n")
-    ours = [line.partition("TraceError: ")[2] for line in lines if "TraceError: " in line]
-    return (ours or lines)[0]
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

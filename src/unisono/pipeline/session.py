@@ -34,7 +34,12 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = off
 """
+"""Why a task failed comes with the error of the query: a second time, in Java's words, it would hide what is said."""
 
 _ALWAYS = {
     "spark.app.name": "unisono",

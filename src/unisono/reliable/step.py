@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from unisono.engine import Address, Deliver, Effect, Note, Record, SendDatagram
 from unisono.events import Event
-from unisono.trace.schema import AnyRow, GaugeRow
+from unisono.trace.schema import AnyRow, GaugeRow, StatisticRow, Value
 
 
 class Place:
@@ -98,6 +98,15 @@ class Step:
         """A hard situation was reached (see unisono.marks)."""
         if self._place.tracing:
             self.record(GaugeRow(kind="MARK", name=name, value=1))
+
+    def statistic(self, kind: str, **values: int | str) -> None:
+        """A statistic of a type that is reserved for the protocols (000 6.2.3)."""
+        if self._place.tracing:
+            found = [
+                Value(name, text=value) if isinstance(value, str) else Value(name, float(value))
+                for name, value in values.items()
+            ]
+            self.record(StatisticRow(kind=kind, values=found))
 
     def finish(self) -> list[Effect]:
         self.flush()

@@ -19,6 +19,7 @@ from msgspec import Struct
 from unisono.errors import LogError
 from unisono.runtime.collected_runs import GONE_SECONDS, SETTLE_SECONDS, CollectedRuns
 from unisono.runtime.collector import Collector
+from unisono.trace.catalogue import CATALOGUE, Entry, append, entries, now
 from unisono.trace.lake import Lake
 from unisono.trace.log import RetainedLog
 from unisono.trace.parquet import arrow_schema
@@ -71,6 +72,7 @@ class Collecting:
             self._log.hold_from(self._position)
             self._runs = CollectedRuns(self._lake, asyncio.get_running_loop().time)
             self._replay()
+            self._enter_into_catalogue(self._lake.complete_runs)
         except BaseException:
             self._log.close()
             raise
@@ -132,6 +134,7 @@ class Collecting:
         for run, stored, summary in finished:
             path = await loop.run_in_executor(self._filler, self._lake.complete, run, summary)
             self._runs.completed(run, stored)
+            await loop.run_in_executor(self._filler, append, path.parent, [_entry(path.name, summary["rows"])])
             self._tell("run complete", {"run": run, "path": os.fspath(path), "rows": summary["rows"]})
 
     async def _fill(self) -> None:
@@ -147,12 +150,24 @@ class Collecting:
         self._lake.write(position, [decode(payload) for payload in payloads])
         return len(payloads)
 
+    def _enter_into_catalogue(self, runs: list[str]) -> None:
+        """Complete runs that a crash kept from the catalogue."""
+        folder = self._options.data / RUNS
+        known = {entry.run for entry in entries(folder)} if (folder / CATALOGUE).exists() else set()
+        append(
+            folder, [_entry(self._lake.path(run).name, None) for run in runs if self._lake.path(run).name not in known]
+        )
+
     def _replay(self) -> None:
         """Learn what the log has that the lake has not."""
         position = self._position
         while payloads := self._log.read(position, LAKE_BYTES):
             self._runs.replay(_reports(payloads))
             position += len(payloads)
+
+
+def _entry(run: str, rows: int | None) -> Entry:
+    return Entry(run=run, made=now(), command="unisono collect", rows=rows)
 
 
 def _reports(payloads: list[bytes]) -> list[Report]:

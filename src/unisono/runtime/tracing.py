@@ -27,6 +27,8 @@ from unisono.trace.spool import SpoolWriter
 from unisono.trace.statistics import HOLE, values_of
 
 SUFFIX = ".spool"
+TURN_ROWS = 16_384
+"""So many deliveries are handed on before their turn is over."""
 DRAIN_SECONDS = 5.0
 """How long the end of a process waits for its collector."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -38,7 +40,18 @@ class Tracer:
     Without `messages`, sends, deliveries and what is sent by proxy leave no rows.
     """
 
-    __slots__ = ("_buffer", "_directory", "_messages", "_name", "_recorder", "_reporter", "_run", "_spool")
+    __slots__ = (
+        "_buffer",
+        "_directory",
+        "_lost_reports",
+        "_lost_rows",
+        "_messages",
+        "_name",
+        "_recorder",
+        "_reporter",
+        "_run",
+        "_spool",
+    )
 
     def __init__(
         self,
@@ -58,6 +71,7 @@ class Tracer:
         self._reporter = None if collector is None else Reporter(collector, self._run, name, host_mark())
         self._buffer = ColumnBuffer() if directory is not None or self._reporter is None else self._reporter.buffer
         self._spool: SpoolWriter | None = None
+        self._lost_reports = self._lost_rows = 0
 
     def start(self, loop: asyncio.AbstractEventLoop, count: Callable[[str], None]) -> None:
         if self._reporter is not None:
@@ -66,6 +80,8 @@ class Tracer:
     def observe(self, effect: Record | Deliver, at: int) -> None:
         """Make the rows of an effect."""
         self._recorder.gather(effect, at, self._buffer, self._messages)
+        if self._buffer.deliveries.count >= TURN_ROWS:
+            self.flush()
 
     def report(self, kind: str, values: Mapping[str, float | str | bool], group: str, at: int) -> None:
         """A statistic of the application."""
@@ -105,8 +121,15 @@ class Tracer:
         self._buffer.add(self._recorder.stamp(row, at, None))
 
     def _hole(self, reports: int, rows: int, first: int, last: int) -> None:
-        """Reports were given up: the trace says so."""
-        values = [Value("reports", reports), Value("rows", rows), Value("first", first), Value("last", last)]
+        """Reports were given up: the trace says how many so far, since what was said before may be among them."""
+        self._lost_reports += reports
+        self._lost_rows += rows
+        values = [
+            Value("reports", float(self._lost_reports)),
+            Value("rows", float(self._lost_rows)),
+            Value("first", float(first)),
+            Value("last", float(last)),
+        ]
         self._add(StatisticRow(kind=HOLE, values=values), monotonic_ns())
 
     def _open_spool(self, directory: Path, incarnation: int) -> SpoolWriter:

@@ -5,7 +5,7 @@ What comes from elsewhere is checked: the types of the values, and that a column
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain, repeat
 from math import isfinite
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -129,16 +129,13 @@ def _refuse_numbers(family: str, name: str, value: Any) -> None:
             raise BadReport("bad value", f"{family}.{name}: a number that is not finite")
 
 
-def expanded_bytes(column: Column) -> int:
+def expanded_bytes(family: str, name: str, column: Column) -> int:
     """How much room the texts of a column take when every row has its own."""
-    if isinstance(column, Spans):
+    if isinstance(column, Spans) or (family, name) not in _VARIABLE:
         return 0
-    pairs: Iterable[tuple[Any, int]] = (
-        zip(column.values, column.lengths, strict=True)
-        if isinstance(column, Runs)
-        else zip(column.values, repeat(1), strict=False)
-    )
-    return sum(_size(value) * length for value, length in pairs)
+    if isinstance(column, Runs):
+        return sum(_size(value) * length for value, length in zip(column.values, column.lengths, strict=True))
+    return sum(map(_size, column.values))
 
 
 def _size(value: Any) -> int:
@@ -188,6 +185,11 @@ _DECODERS = {
     (family, name): msgspec.msgpack.Decoder(list[_bounded(_HINTS[family][name])]).decode  # type: ignore[misc]  # as above
     for family, names in COLUMNS.items()
     for name in names
+}
+_VARIABLE = {
+    (family, name)
+    for family, name in _DECODERS
+    if _without_none(_HINTS[family][name]) is str or get_origin(_without_none(_HINTS[family][name])) is list
 }
 _NESTED = {(family, name) for family, name in _DECODERS if get_origin(_without_none(_HINTS[family][name])) is list}
 assert set(CONSTANTS) <= set(Row.__struct_fields__), "the constants are columns of every family"

@@ -101,6 +101,12 @@ class Lake:
         """The runs that are not complete."""
         return sorted(run_name(path) for path in self._open.iterdir() if path.name[0] != ".")
 
+    @property
+    def complete_runs(self) -> list[str]:
+        return sorted(
+            run_name(path) for path in self._directory.iterdir() if path.name[0] != "." and is_run_directory(path)
+        )
+
     def path(self, run: str) -> Path:
         """Where a run is when it is complete."""
         return self._directory / folder_name(run)
@@ -200,7 +206,8 @@ class Lake:
         for path in aside:
             if path.name not in begun:
                 path.unlink()
-        for folder in (*self._open.iterdir(), *(path for path in self._directory.iterdir() if path.name[0] != ".")):
+        beside = [path for path in self._directory.iterdir() if path.name[0] != "." and path.is_dir()]
+        for folder in (*self._open.iterdir(), *beside):
             position = max((span.last + 1 for span in _spans(folder)), default=0)
             name = run_name(folder)
             self._positions[name] = max(self._positions.get(name, 0), position)

@@ -53,7 +53,10 @@ class Recorder:
         if isinstance(effect, Record):
             if effect.row.kind == "START":
                 self.incarnation = effect.row.incarnation
-            buffer.add(self.stamp(effect.row, at, None))
+            row = effect.row
+            row.position, row.at = self._position, at  # a buffer has the rest once, for all its rows
+            self._position += 1
+            buffer.add(row)
             return
         for kind, run in groupby(effect.events, type):
             if kind is Message:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from typing import Any
 
 from msgspec import Struct, structs
@@ -17,6 +17,7 @@ def record_batch(report: Report, family: str) -> Any:
     """The rows of one family, with the columns of its table."""
     schema = arrow_schema(family)
     import pyarrow
+    import pyarrow.compute
 
     try:
         arrays = [_array(pyarrow, column(report, family, field.name), field.type) for field in schema]
@@ -29,8 +30,11 @@ def _array(pyarrow: Any, found: Column, kind: Any) -> Any:
     if not isinstance(found, Runs):
         return pyarrow.array(_plain(unpack(found)), type=kind)
     values = pyarrow.array(_plain(found.values), type=kind)
-    places = chain.from_iterable(map(repeat, range(len(found.values)), found.lengths))
-    return values.take(pyarrow.array(list(places), type=pyarrow.int32()))
+    if pyarrow.types.is_nested(kind):
+        places = chain.from_iterable(map(repeat, range(len(found.values)), found.lengths))
+        return values.take(pyarrow.array(list(places), type=pyarrow.int32()))
+    ends = pyarrow.array(list(accumulate(found.lengths)), type=pyarrow.int32())
+    return pyarrow.compute.run_end_decode(pyarrow.RunEndEncodedArray.from_arrays(ends, values))
 
 
 def _plain(values: Any) -> Any:

@@ -7,7 +7,8 @@ came from elsewhere may be anything: `decode` refuses it by name or gives a repo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import islice
+from operator import lt
 from typing import Any, NamedTuple
 
 import msgspec
@@ -125,9 +126,12 @@ def encode(report: Report) -> bytes:
     return _encode(report)
 
 
-def decode(data: bytes) -> Report:
-    """The report in these bytes; BadReport, by name, where they are not one that can be taken."""
-    if len(data) > REPORT_LIMIT_BYTES:
+def decode(data: bytes, limited: bool = True) -> Report:
+    """The report in these bytes; BadReport, by name, where they are not one that can be taken.
+
+    Without limits it may be as large as it is: for what this machine wrote itself.
+    """
+    if limited and len(data) > REPORT_LIMIT_BYTES:
         raise BadReport("too large", f"{len(data)} bytes; a report has at most {REPORT_LIMIT_BYTES}")
     try:
         raw = _decode(data)
@@ -143,13 +147,13 @@ def decode(data: bytes) -> Report:
         names = COLUMNS.get(family)
         if names is None:
             raise BadReport("unknown family", repr(family[:RUN_LIMIT_BYTES]))
-        if not 1 <= table.count <= ROWS_LIMIT:
+        if not 1 <= table.count <= (ROWS_LIMIT if limited else NUMBER_LIMIT):
             raise BadReport("too many rows", f"{family} has {table.count}, from 1 to {ROWS_LIMIT} are taken")
         if len(table.columns) != len(names):
             raise BadReport("columns do not match", f"{family} has {len(table.columns)}, {len(names)} are expected")
         columns = [check(family, name, column, table.count) for name, column in zip(names, table.columns, strict=True)]
-        expanded += sum(map(expanded_bytes, columns))
-        if expanded > EXPANDED_LIMIT_BYTES:
+        expanded += sum(expanded_bytes(family, name, one) for name, one in zip(names, columns, strict=True))
+        if limited and expanded > EXPANDED_LIMIT_BYTES:
             raise BadReport("too large", f"as rows it takes more than {EXPANDED_LIMIT_BYTES} bytes")
         tables[family] = Table(table.count, columns)
     report = Report(
@@ -207,13 +211,14 @@ def _refuse_names(raw: RawReport) -> None:
 
 def _refuse_positions(report: Report) -> None:
     """Positions are the order of rows: each once, growing in each family."""
-    seen: set[int] = set()
+    found: list[int] = []
     for family in report.tables:
         positions = unpack(column(report, family, "position"))
-        if positions[0] < 0 or any(later <= earlier for earlier, later in pairwise(positions)):
+        if positions[0] < 0 or not all(map(lt, positions, islice(positions, 1, None))):
             raise BadReport("positions", f"those of {family} do not grow from 0 on")
-        seen.update(positions)
-    if len(seen) != report.count:
+        found += positions
+    found.sort()
+    if not all(map(lt, found, islice(found, 1, None))):
         raise BadReport("positions", "two rows have the same")
 
 

@@ -220,9 +220,12 @@ FAMILIES: dict[str, type[AnyRow]] = {
 """Every family by the name of its table. Later capabilities add theirs here."""
 
 
+_FAMILY_OF = {kind: family for family, kind in FAMILIES.items()}
+
+
 def family_of(row: AnyRow) -> str:
     """The name of the table that a row belongs to."""
-    return str(row.__struct_config__.tag)
+    return _FAMILY_OF[type(row)]
 
 
 def body_hash(payload: bytes) -> int:

@@ -169,7 +169,11 @@ class Spool:
     def __iter__(self) -> Iterator[AnyRow]:
         for payload in self._frames:
             try:
-                rows = report_rows(decode_report(payload[1:])) if payload[:1] == _COLUMNS else _decode_rows(payload)
+                rows = (
+                    report_rows(decode_report(payload[1:], limited=False))
+                    if payload[:1] == _COLUMNS
+                    else _decode_rows(payload)
+                )
             except (msgspec.DecodeError, ValueError, BadReport) as error:
                 raise TraceError(f"{self._name} has a whole frame that holds no rows: {error}") from None
             yield from rows

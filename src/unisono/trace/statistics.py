@@ -8,22 +8,23 @@ from unisono.errors import SettingError
 from unisono.identity import why_bad_name
 from unisono.trace.schema import Value
 
-DOCUMENT_TYPES = (
-    "P_INIT",
-    "COORD_MEMB",
-    "LOCAL_MEMB",
-    "PLEAVE",
-    "MRA",
-    "NO_MRA",
-    "MC",
-    "TO_SENDER",
-    "SPONSOR",
-    "PADD",
-    "RTR",
-    "SENT_RTR",
-    "RTX",
-)
-"""The types that document 000 (6.2.3) reserves, with underscores for spaces and in capitals."""
+DOCUMENT_TYPES = {
+    "P_INIT": "statistic",
+    "COORD_MEMB": "statistic",
+    "LOCAL_MEMB": "statistic",
+    "PLEAVE": "membership",
+    "MRA": "membership",
+    "NO_MRA": "statistic",
+    "MC": "statistic",
+    "TO_SENDER": "membership",
+    "SPONSOR": "statistic",
+    "PADD": "membership",
+    "RTR": "repair",
+    "SENT_RTR": "statistic",
+    "RTX": "repair",
+}
+"""The types that document 000 (6.2.3) reserves, with underscores for spaces and in capitals, and the family whose kind
+each of them is in the trace."""
 HOLE = "HOLE"
 """Reports were given up before the collector had them: rows are missing here."""
 OWN_TYPES = (HOLE,)

@@ -44,6 +44,7 @@ class ControlProcess:
         "_last_call",
         "_last_report",
         "_maintenance",
+        "_measured",
         "_neighbours",
         "_place",
         "_received_bytes",
@@ -65,6 +66,8 @@ class ControlProcess:
         self._last_report: int | None = None
         self._repeats = 0
         self._received_bytes = 0
+        self._measured = (0, 0)
+        """How many coordinators and children the trace was told of."""
 
     # ── what others read ──
 
@@ -221,3 +224,9 @@ class ControlProcess:
         step.record(GaugeRow(kind="GAUGE", name="control bytes sent", value=place.datagram_bytes))
         step.record(GaugeRow(kind="GAUGE", name="control bytes received", value=self._received_bytes))
         place.datagrams = place.datagram_bytes = self._received_bytes = 0
+        if step.tracing and self.state.among_coordinators:
+            known = len(self._neighbours.coordinators), len(self._neighbours.children)
+            if known != self._measured:
+                self._measured = known
+                step.statistic("COORD_MEMB", coordinators=known[0])
+                step.statistic("LOCAL_MEMB", children=known[1])

@@ -113,6 +113,9 @@ class StreamGround:
         before, left = self._context.agreed, self._context.mark
         receiving = set() if before is None else {one.seat.process for one in before.gone}
         self._context.agreed = AgreedView.of(message)
+        if step.tracing:
+            leader = message.view.leader
+            step.statistic("MC", view=str(message.view), members=len(members), leader=leader.name)
         self._repairing.spared.clear()
         self.cuts.clear()
         self._following.agree(step, message, origin, reason)

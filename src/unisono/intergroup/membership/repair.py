@@ -355,6 +355,8 @@ class MembershipRepair:
         step.record(MembershipRow(kind="MRA"))
 
     def _become(self, step: Step, phase: Phase) -> None:
+        if phase is Phase.SETTLED and self.repairing:
+            step.statistic("NO_MRA", phase=self.phase.name.lower())
         self.phase = phase
         self._pacing.begin(step.now)
 

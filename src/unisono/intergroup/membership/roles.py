@@ -186,6 +186,7 @@ class Roles:
         sponsor = sponsors[self._tries % len(sponsors)]
         self._asked_at = step.now
         self._tries += 1
+        step.statistic("SPONSOR", sponsor=sponsor.name, tries=self._tries)
         sequence, number = self._sending.boundary()
         seat = Seat(self._context.process, attempt, sequence, number)
         self._context.tell(step, self._following.streams[sponsor].address, AddRequest(sponsor, view.era, seat))
