@@ -173,7 +173,7 @@ current as (
     select v.*, coalesce(v.stretch - lag(v.stretch) over w not in (0, 1) or not lag(reliable(v.service)) over w
             or exists (from fresh f where {_same_member("f", "v")} and f.position < v.position and f.position > (
                 select max(e.position) from views e where {_same_member("e", "v")} and e.position < v.position)), false)
-        as breaks
+        as breaks, coalesce(v.stretch - lag(v.stretch) over w = 1, false) as turned
     from views v join listeners l on {_same_member("v", "l")}
     where l.join_position is null or v.position > l.join_position
     window w as (partition by v.run, v."group", v.process, v.incarnation order by v.position)
@@ -184,13 +184,13 @@ pairs as (
 ),
 heard as (
     select p.process as process, p.incarnation as incarnation, p.source, p.source_incarnation, c.run, c."group",
-        c.position, c.era, c.breaks, {_start_of("c.start", "p.source", "p.source_incarnation")} as begin,
+        c.position, c.era, c.breaks, c.turned, {_start_of("c.start", "p.source", "p.source_incarnation")} as begin,
         came_along(c.service, c.transitional, c.process, c.incarnation, p.source, p.source_incarnation) as came
     from pairs p join current c on {_same_member("c", "p")}
 ),
 spells as (
     select p.*, coalesce((select max(h.position) from heard h where {_same_pair("h", "p")}
-            and h.begin is null and h.era is null), -1) as absent,
+            and h.begin is null and (h.era is null or h.turned)), -1) as absent,
         coalesce((select max(h.position) from heard h where {_same_pair("h", "p")}
             and (h.breaks or (h.begin is not null and not h.came))), -1) as broken
     from pairs p

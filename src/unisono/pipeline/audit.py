@@ -32,6 +32,8 @@ from unisono.trace.schema import FAMILIES
 _AT_A_TIME = 2
 _BYTES_A_PART = 1_000_000
 _PARTITIONS = "spark.sql.shuffle.partitions"
+_UNREAD = re.compile(r"\[FAILED_READ_FILE[.\w]*\]\s*(.*?)\s*(?:SQLSTATE|\n|$)|TraceError: (.*)")
+"""What an error says that comes from reading a file: Spark's, or that of a task of ours."""
 _SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -69,10 +71,11 @@ def read_to_the_end() -> Iterator[None]:
     except (PySparkException, Py4JJavaError) as error:
         if (told := why_workers_fail(str(error))) is not None:
             raise UnisonoError(told) from error
-        what = _what_is_wrong(str(error))
-        if what is None and isinstance(error, Py4JJavaError):
+        unread = _UNREAD.search(str(error))
+        if unread is None and isinstance(error, Py4JJavaError):
             raise UnisonoError(f"Spark failed: {_first_line(error)}") from error
-        raise TraceError(f"the trace cannot be read to its end: {what or _first_line(error)}") from error
+        what = _first_line(error) if unread is None else unread[1] or unread[2]
+        raise TraceError(f"the trace cannot be read to its end: {what}") from error
 
 
 @contextmanager
@@ -147,14 +150,6 @@ def run_facts(trace: Projections) -> dict[str, RunFacts]:
         if row["service"] is not None:
             services[row["run"]].add(row["service"])
     return {run: RunFacts(dict(rows[run]), tuple(sorted(services[run]))) for run in rows}
-
-
-def _what_is_wrong(told: str) -> str | None:
-    """What an error says of a file that cannot be read: in a task of ours, or in one of Spark's."""
-    ours = re.search(r"TraceError: (.*)", told)
-    theirs = re.search(r"\[FAILED_READ_FILE[.\w]*\]\s*(.*?)\s*(?:SQLSTATE|\n|$)", told)
-    found = ours or theirs
-    return None if found is None else found[1]
 
 
 def _first_line(error: Exception) -> str:

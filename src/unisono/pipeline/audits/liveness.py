@@ -135,7 +135,8 @@ def last_stretches(trace: Projections) -> DataFrame:
 def last_spells(trace: Projections) -> DataFrame:
     """For each source in the era of a member's last view since its last JOIN, the number at which its spell began.
 
-    Eras are counted: views that follow by the order count as the one before, and a break counts as one more.
+    Eras are counted: views that follow by the order in one stretch count as the one before, and a break counts as one
+    more.
     """
     within = Window.partitionBy(*MEMBER)
     in_order = within.orderBy("position")
@@ -149,11 +150,11 @@ def last_spells(trace: Projections) -> DataFrame:
             "service",
             "transitional",
             "position",
-            "era",
+            (F.col("era").isNull() | F.coalesce(later == 1, F.lit(False))).alias("begins"),
             breaks.alias("breaks"),
         )
         .select("*", F.count(F.when(F.col("breaks"), 1)).over(in_order).alias("broken"))
-        .select("*", (F.count(F.when(F.col("era").isNull(), 1)).over(in_order) + F.col("broken")).alias("ordinal"))
+        .select("*", (F.count(F.when(F.col("begins"), 1)).over(in_order) + F.col("broken")).alias("ordinal"))
         .select("*", F.max("ordinal").over(within).alias("last_ordinal"))
     )
     in_views = views.select("*", F.explode("start").alias("begin")).select(
@@ -166,7 +167,7 @@ def last_spells(trace: Projections) -> DataFrame:
         "position",
         "ordinal",
         "last_ordinal",
-        F.when(F.col("era").isNull(), F.col("ordinal") - 1).otherwise(F.col("ordinal")).alias("before"),
+        F.when(F.col("begins"), F.col("ordinal") - 1).otherwise(F.col("ordinal")).alias("before"),
     )
     of_source = Window.partitionBy(*STREAM).orderBy("position")
     goes_on = stays_transitional() & (F.lag("ordinal").over(of_source) == F.col("before"))

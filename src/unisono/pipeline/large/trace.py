@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ MILLISECOND = 1_000_000
 LEAST_MESSAGES = 240
 """In an epoch: fewer would leave no room for what happens in it."""
 DELIVERIES_AN_EPOCH = 500_000
+AWAY = 0.5
+"""Of the processes, no more than this are away on average."""
 FEWEST_PROCESSES = 6
 
 
@@ -38,7 +41,7 @@ def crash_place(count: int, what: Happening) -> int:
 
 
 class LargeTrace(Struct, frozen=True):
-    """What is asked for: about so many deliveries at so many processes; equal values give equal rows.
+    """What is asked for: so many deliveries, or a few more, at so many processes; equal values give equal rows.
 
     Without `epochs` there are as many views as fit. `disturbed` adds faults, of which L8 asks nothing.
     """
@@ -57,7 +60,7 @@ class LargeTrace(Struct, frozen=True):
         return max(ROUND + 1, self.deliveries // DELIVERIES_AN_EPOCH)
 
     def messages_an_epoch(self) -> int:
-        return max(LEAST_MESSAGES, round(self.deliveries / self.processes / self.count_epochs()))
+        return max(LEAST_MESSAGES, ceil(self.deliveries / (self.processes - AWAY) / self.count_epochs()))
 
 
 def write_large_run(

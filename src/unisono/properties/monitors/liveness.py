@@ -118,6 +118,7 @@ class MulticastLiveness(Monitor):
         member.there = True
         goes_on = member.lasting and member.stretch is not None and row.stretch - member.stretch in (0, 1)
         before = member.spells if goes_on else {}
+        same_era = row.era is not None and member.stretch == row.stretch
         going = going_on(row)
         if member.stretch != row.stretch:
             member.entered = moment(row)
@@ -130,7 +131,7 @@ class MulticastLiveness(Monitor):
             source = (start.source, start.incarnation)
             lasts = going is None or source in going
             member.spells[source] = before.get(source, start.number) if lasts else start.number
-        if row.era is not None:  # who only receives now has sent all the same
+        if same_era:  # who only receives now has sent all the same
             member.spells = {**before, **member.spells}
 
     def on_join(self, row: MembershipRow) -> None:

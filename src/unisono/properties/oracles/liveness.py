@@ -83,7 +83,8 @@ def _lasts(rows: Sequence[AnyRow], view: ViewRow, later: ViewRow, source: Member
     """Whether the spell of a source goes on from one view to the next."""
     if later.stretch - view.stretch not in (0, 1) or not held(view, "O2") or fresh_between(rows, view, later):
         return False
-    if later.era is not None and start_of(later, source.process, source.incarnation) is None:
+    same_era = later.era is not None and later.stretch == view.stretch
+    if same_era and start_of(later, source.process, source.incarnation) is None:
         return True  # it only receives now, and has sent all the same
     return goes_on_in(later, (source.process, source.incarnation))
 
