@@ -1,4 +1,7 @@
-"""Many small runs are judged one by one in tasks, with the same verdicts as by the forms."""
+"""Many small runs are judged one by one in tasks, each as it would be alone.
+
+That monitors and forms agree, run by run, is the matter of `test_forms_agree`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ import pytest
 
 from tests.pipeline.traces import sampled
 from unisono.errors import TraceError
-from unisono.pipeline import audit as auditing
 from unisono.pipeline.audit import audit
 from unisono.pipeline.many_runs import MANY_RUNS
+from unisono.pipeline.monitor_audit import audit_with_monitors
 from unisono.trace.run_directory import write_run
 
 if TYPE_CHECKING:
@@ -30,16 +33,12 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_many_small_runs_are_judged_alike(spark: SparkSession, many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    one_by_one = audit(spark, [many])
-    assert set(one_by_one.seconds) == {"monitors"}
-    monkeypatch.setattr(auditing, "are_many_and_small", lambda runs: False)
-    together = audit(spark, [many])
-    assert "D1" in together.seconds
-    assert len(one_by_one.runs) == len(together.runs) >= MANY_RUNS
-    for one, other in zip(one_by_one.runs, together.runs, strict=True):
-        assert (one.run, one.facts, one.verdicts, one.counts) == (other.run, other.facts, other.verdicts, other.counts)
-        assert [item.place() for item in one.violations] == [item.place() for item in other.violations]
+def test_many_small_runs_are_judged_in_tasks_as_alone(spark: SparkSession, many: Path) -> None:
+    in_tasks = audit(spark, [many])
+    assert (in_tasks.engine, set(in_tasks.seconds)) == ("spark", {"monitors"})
+    assert len(in_tasks.runs) >= MANY_RUNS
+    assert {bool(run.counts) for run in in_tasks.runs} == {True, False}
+    assert in_tasks.runs == audit_with_monitors([many]).runs
 
 
 def test_one_that_cannot_be_read_is_named(spark: SparkSession, many: Path, tmp_path: Path) -> None:
