@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state sink live sweep good-traces bench bench-pipeline bench-statistics bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state sink live sweep good-traces large-damages bench bench-pipeline bench-statistics bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -92,6 +92,9 @@ sweep: $(STAMP) ## Sweep over 2,000 seeds here and on a cluster of two workers: 
 
 good-traces: $(STAMP) ## Hold 10,000 good traces to every property, by the monitors and by Spark: nobody may raise an alarm
 	$(BIN)/python -m tests.campaigns.good_traces
+
+large-damages: $(STAMP) ## Damage a long generated trace in every way there is: Spark must name each
+	$(BIN)/python -m tests.campaigns.large_damages
 
 bench: $(STAMP) ## Measure throughput and latency of four members on this machine, view changes of eight and five, 10,000 groups, the engine alone
 	$(BIN)/python benchmarks/throughput.py
