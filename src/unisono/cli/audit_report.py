@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
-import sys
-from time import monotonic
-from types import TracebackType
-from typing import Self
-
 import typer
 from rich import box
 from rich.console import Console
-from rich.status import Status
 from rich.table import Table
 
+from unisono.cli.status_line import StatusLine
 from unisono.pipeline.report import AuditReport, RunReport
 from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation, process_name
 
 _SHOWN_VIOLATIONS = 20
 _SHOWN_RUNS = 20
-_SECONDS_BETWEEN_LINES = 10.0
 
 
-class AuditProgress:
-    """How far an audit is: a line that changes on a terminal, else one from time to time; always on stderr."""
+class AuditProgress(StatusLine):
+    """How far an audit is."""
 
     def __init__(self) -> None:
-        self._last_line = monotonic()
-        self._status: Status | None = None
-        if sys.stderr.isatty():
-            self._status = Console(stderr=True).status("reading")
-
-    def __enter__(self) -> Self:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._status is not None:
-            self._status.stop()
+        super().__init__("reading")
 
     def tell(self, what: str, done: int, total: int) -> None:
-        line = f"{what}: {done} of {total}" if total else what
-        if self._status is not None:
-            self._status.update(line)
-        elif monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
-            self._last_line = monotonic()
-            typer.echo(line, err=True)
+        self.update(f"{what}: {done} of {total}" if total else what)
 
 
 def show_audit(report: AuditReport) -> None:

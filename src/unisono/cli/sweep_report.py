@@ -5,45 +5,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from time import monotonic
-from types import TracebackType
-from typing import Self
 
 import typer
 from rich import box
 from rich.console import Console
-from rich.status import Status
 from rich.table import Table
 
+from unisono.cli.status_line import StatusLine
 from unisono.simulation.scenario import Scenario
 from unisono.sweeps.page import middle_words
 from unisono.sweeps.summary import MEASURES, Failure, PointSummary
 
-_SECONDS_BETWEEN_LINES = 10.0
 _SHOWN_FAILURES = 20
 _WIDEST = 240
 
 
-class SweepProgress:
-    """How far a sweep is: a line that changes on a terminal, else one from time to time; always on stderr."""
+class SweepProgress(StatusLine):
+    """How far a sweep is."""
 
     def __init__(self, total: int) -> None:
+        super().__init__("starting Spark")
         self._total = total
         self._done = self._failing = self._before = 0
-        self._began = self._last_line = monotonic()
-        self._status: Status | None = None
-        if sys.stderr.isatty():
-            self._status = Console(stderr=True).status("starting Spark")
-
-    def __enter__(self) -> Self:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._status is not None:
-            self._status.stop()
+        self._began = monotonic()
 
     def begin(self, done: int) -> None:
         """Work begins, with so many seeds done by earlier calls; the rate counts from the first that comes now."""
@@ -56,11 +40,7 @@ class SweepProgress:
         self._failing += failed
         if self._done == self._before + 1:
             self._began = monotonic()
-        if self._status is not None:
-            self._status.update(self.line())
-        elif monotonic() - self._last_line >= _SECONDS_BETWEEN_LINES:
-            self._last_line = monotonic()
-            typer.echo(self.line(), err=True)
+        self.update(self.line())
 
     def line(self) -> str:
         """Where it is, how fast, and how long it will take."""
