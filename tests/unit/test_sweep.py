@@ -92,8 +92,16 @@ def test_a_second_call_runs_what_is_missing_and_nothing_else(tmp_path: Path) -> 
 PROGRAM = """
 import sys
 from pathlib import Path
+from threading import Event
 import unisono.sweeps.sweep
-unisono.sweeps.sweep.COMMIT_SECONDS = 0.1
+from unisono.sweeps import task
+unisono.sweeps.sweep.COMMIT_SECONDS = 0.02
+run = task.run
+def stuck(scenario, *arguments):
+    if scenario.seed >= 40:
+        Event().wait()
+    return run(scenario, *arguments)
+task.run = stuck
 from tests.unit.sweeping import Threads, swept
 swept(Path(sys.argv[1]), Threads(), range(60))
 """

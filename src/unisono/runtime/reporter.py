@@ -35,6 +35,8 @@ FLYING_BYTES = 4 * MIB
 CONNECT_SECONDS = 5.0
 PAUSES_SECONDS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """How long to wait before each try to reach the collector; the last goes on."""
+_LAST_SEALS = 3
+"""The last report may push out others, which a row tells that is in none yet, and that one may do so again."""
 
 Hole = Callable[[int, int, int, int], None]
 
@@ -92,7 +94,8 @@ class Reporter:
         """Send what is left, wait for its acknowledgement for so long, and end."""
         if self._task is None:
             return
-        self._seal()
+        for _ in range(_LAST_SEALS):
+            self._seal()
         if self._timer is not None:
             self._timer.cancel()
         with contextlib.suppress(TimeoutError):
