@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state sink live sweep good-traces large-damages bench bench-pipeline bench-statistics bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state sessions structured every-step sink live sweep good-traces large-damages bench bench-pipeline bench-statistics bench-hooks bench-sessions bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -35,7 +35,7 @@ lint: $(STAMP) ## Check format, lint, types and import rules, without tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-check: lint ## Lint, then the fast tests; about a minute
+check: lint ## Lint, then the tests that are not marked slow
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
 
 # Without root the tests that make networks run in namespaces of their own, where the kernel allows it.
@@ -53,16 +53,20 @@ demo: $(STAMP) ## Run five real processes: one joins late, one is killed, the re
 SEEDS ?= 0:240
 OTHER_SEEDS ?= 0:20
 
+CHAOS := chaos vs-chaos
 SCENARIOS := $(basename $(notdir $(wildcard src/unisono/simulation/scenarios/*.toml)))
 
-campaign: $(STAMP) ## Run 240 seeds of chaos and 20 of every other scenario but the large ones; SEEDS= and OTHER_SEEDS= choose others
-	@status=0; for name in chaos $(filter-out chaos hierarchy-% receiver-churn large-audience,$(SCENARIOS)); do \
-		seeds=$(OTHER_SEEDS); if [ $$name = chaos ]; then seeds=$(SEEDS); fi; \
+campaign: $(STAMP) ## Run 240 seeds of chaos and of vs-chaos, and 20 of every other scenario but the large ones; SEEDS= and OTHER_SEEDS= choose others
+	@status=0; for name in $(CHAOS) $(filter-out $(CHAOS) hierarchy-% receiver-churn large-audience vs-large-%,$(SCENARIOS)); do \
+		seeds=$(OTHER_SEEDS); case $$name in *chaos) seeds=$(SEEDS);; esac; \
 		echo "$(BIN)/unisono simulate $$name --seeds $$seeds"; \
 		$(BIN)/unisono simulate $$name --seeds $$seeds || status=1; done; exit $$status
 
 hierarchy: $(STAMP) ## Hold the control hierarchy of 20, 200 and 1,000 sites to its figures, and let a third of its coordinators crash
 	$(BIN)/python -m tests.campaigns.hierarchy
+
+structured: $(STAMP) ## Let one client more join a session of 100 and of 1,000, and hold what it costs the others to its bound
+	$(BIN)/python -m tests.campaigns.structured
 
 audience: $(STAMP) ## Let a hundred receivers come and go in a second for a minute, and measure 10 to 1,000 that stay
 	$(BIN)/python -m tests.campaigns.audience
@@ -80,6 +84,12 @@ partitions: $(STAMP) ## Split five real processes in namespaces, 50 times by 3 a
 
 state: $(STAMP) ## Let a member join with 500 MB of state and kill who gives it half way, while 5,000 messages a second go on
 	$(BIN)/python -m tests.campaigns.state
+
+sessions: $(STAMP) ## Let ten clients of three membership servers come, go and be killed for a minute, and one server too; audit their traces
+	$(BIN)/python -m tests.campaigns.sessions
+
+every-step: $(STAMP) ## Kill the forwarder, the slowest client, the joiner and each server after every step of a view change
+	$(BIN)/python -m tests.campaigns.every_step
 
 sink: $(STAMP) ## Let Spark send rows into a group, kill the query three times and the gateway once, and count every member's rows
 	$(BIN)/python -m tests.campaigns.sink
@@ -107,6 +117,12 @@ bench-pipeline: $(STAMP) ## Audit 10 and 50 million deliveries of 16 receivers f
 
 bench-statistics: $(STAMP) ## Measure what tracing costs: statistics off, some, all, to a spool and to a collector, in turns
 	$(BIN)/python benchmarks/tracing_cost.py
+
+bench-hooks: $(STAMP) ## Count the instructions that statistics cost the engine while they are off; four minutes, needs valgrind
+	$(BIN)/python benchmarks/engine_hooks.py
+
+bench-sessions: $(STAMP) ## Let a client join and leave a session of three, 200 times, as in document 002: each part of a change, and what a message costs
+	$(BIN)/python benchmarks/sessions.py
 
 BASE ?= HEAD
 

@@ -68,13 +68,17 @@ class Bench:
     def deliver(self, data: bytes) -> tuple[int, float]:
         """Let `b` take a datagram; how many messages came of it, and in how many seconds."""
         began = process_time()
+        delivered, effects = self.take(data)
+        seconds = process_time() - began
+        self.carry_out("b", effects)
+        return delivered, seconds
+
+    def take(self, data: bytes) -> tuple[int, list[Effect]]:
+        """Let `b` handle a datagram and take its messages; how many, and what is to be carried out."""
         effects = self.nodes["b"].handle(self.received("a", data), self.now, WALL + self.now)
         events = [event for effect in effects if isinstance(effect, Deliver) for event in effect.events]
         delivered = sum(isinstance(event, Message) for event in events)
-        answers = self.nodes["b"].handle(EventsTaken("g", delivered), self.now, WALL + self.now)
-        seconds = process_time() - began
-        self.carry_out("b", [*effects, *answers])
-        return delivered, seconds
+        return delivered, effects + self.nodes["b"].handle(EventsTaken("g", delivered), self.now, WALL + self.now)
 
     def received(self, sender: str, data: bytes) -> DatagramReceived:
         return DatagramReceived(Address(sender), Address("multicast:g"), 1, self.now, 0, data)

@@ -1,6 +1,7 @@
 """What statistics cost: members without any hook for them, with statistics off, with events, and with every message.
 
     make bench-statistics
+    python benchmarks/tracing_cost.py --ways "no hooks" off --rounds 60    # two ways only, for a narrower interval
 
 Five ways take turns, so that what else the machine does hits all alike: no hooks at all, off, events into a spool,
 every message into a spool, every message to a collector on this machine. Prints for each the messages delivered a
@@ -81,14 +82,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--service", default="source")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS, metavar="WAY", help="of: " + ", ".join(WAYS))
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
+    ways = list(dict.fromkeys(chosen.ways))
     settings = {"service": chosen.service, "datagram_bytes": "60000B"}
     before = os.getloadavg()[0]
     rounds: list[dict[str, tuple[float, float]]] = []
     with tempfile.TemporaryDirectory() as folder, collector(Path(folder)) as address:
         for turn in range(chosen.rounds):
-            order = [*WAYS[turn % len(WAYS) :], *WAYS[: turn % len(WAYS)]]
+            first = turn // 2 % len(ways)
+            order = [*ways[first:], *ways[:first]]
             rounds.append(
                 {
                     way: measure(way, chosen.members, chosen.size, chosen.seconds, address, **settings)
@@ -105,11 +109,13 @@ def main() -> None:
         "load after": round(os.getloadavg()[0], 1),
         "cores": os.cpu_count(),
     }
-    for way in WAYS:
+    for way in ways:
         rates = sorted(one[way][0] for one in rounds)
         costs = sorted(one[way][1] for one in rounds)
         figures[way] = {"messages a second": round(rates[len(rates) // 2]), "us": round(costs[len(costs) // 2], 2)}
     for way, base in PAIRS:
+        if way not in ways or base not in ways:
+            continue
         rate = interval([one[way][0] / one[base][0] for one in rounds])
         cost = interval([one[base][1] / one[way][1] for one in rounds])
         figures[f"{way} / {base}"] = {

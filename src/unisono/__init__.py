@@ -16,6 +16,7 @@ from unisono.errors import (
 )
 from unisono.events import (
     AudienceEstimate,
+    Block,
     DroppedOut,
     Event,
     Excluded,
@@ -23,11 +24,14 @@ from unisono.events import (
     Left,
     LeftBehind,
     Message,
+    Returned,
     SendAccepted,
     SendRefused,
+    ServerChanged,
     SourceUnavailable,
     StateProgress,
     StateReceived,
+    Unblocked,
     Unrecovered,
     View,
     ViewReason,
@@ -37,6 +41,9 @@ from unisono.identity import MessageId, Point, ProcessId, StartPoint, ViewId
 from unisono.reconciliation import Reconciliation
 from unisono.runtime.process import Process
 from unisono.runtime.state_keeper import State
+from unisono.serving import Controller, MembershipServer
+from unisono.session import Session
+from unisono.session_group import Copied, SessionEvent, SessionGroup
 from unisono.settings import Role, Service, Settings
 
 try:
@@ -46,6 +53,9 @@ except PackageNotFoundError:  # imported from a source tree that was not install
 
 __all__ = [
     "AudienceEstimate",
+    "Block",
+    "Controller",
+    "Copied",
     "DroppedOut",
     "Event",
     "Excluded",
@@ -55,6 +65,7 @@ __all__ = [
     "GroupEvent",
     "Left",
     "LeftBehind",
+    "MembershipServer",
     "Message",
     "MessageId",
     "MessageTooLarge",
@@ -64,12 +75,17 @@ __all__ = [
     "Process",
     "ProcessId",
     "Reconciliation",
+    "Returned",
     "Role",
     "ScenarioError",
     "SendAccepted",
     "SendRefused",
     "SendRejected",
+    "ServerChanged",
     "Service",
+    "Session",
+    "SessionEvent",
+    "SessionGroup",
     "SettingError",
     "Settings",
     "SourceUnavailable",
@@ -79,6 +95,7 @@ __all__ = [
     "StateReceived",
     "StorageError",
     "TraceError",
+    "Unblocked",
     "UnisonoError",
     "Unrecovered",
     "View",

@@ -172,6 +172,12 @@ class Send(Struct, frozen=True, tag=True, gc=False):
     """A mere receiver lets a sender send them, and stays one."""
 
 
+class BlockOk(Struct, frozen=True, tag=True):
+    """The application has sent what belongs into the current view, and waits for the next."""
+
+    group: str
+
+
 class ChangeService(Struct, frozen=True, tag=True):
     """The application wants another service from now on, and stays in the group."""
 
@@ -276,7 +282,19 @@ class DistancesKnown(Struct, frozen=True, tag=True):
     table: DistanceTable | None
 
 
-Command = Start | Join | Leave | Send | ChangeService | ChangeRole | Recover | ClaimState | RenewState | CountAudience
+Command = (
+    Start
+    | Join
+    | Leave
+    | Send
+    | BlockOk
+    | ChangeService
+    | ChangeRole
+    | Recover
+    | ClaimState
+    | RenewState
+    | CountAudience
+)
 Fact = (
     DatagramReceived
     | FrameReceived

@@ -99,6 +99,8 @@ class View(Struct, frozen=True):
     primary: bool | None = None
     era: ViewId | None = None
     """The view that was agreed last, if this one followed it when somebody became a sender or a receiver."""
+    change: int | None = None
+    """In a virtual synchrony session: the start-change that announced this view."""
 
     def __str__(self) -> str:
         """In one line, for a person: who is there, and why that changed."""
@@ -114,7 +116,10 @@ class Excluded(Struct, frozen=True):
 
 
 class DroppedOut(Struct, frozen=True):
-    """This process could not follow the views of its group, and starts anew: the next view has a gap before it."""
+    """This process could not go on as the others do; `reason` says why.
+
+    A mere receiver starts anew, with a gap before its next view. A member of a session has left the group.
+    """
 
     reason: str
 
@@ -200,6 +205,33 @@ class AudienceEstimate(Struct, frozen=True):
         return f"about {self.count} ({self.low} to {self.high})" if self.error else str(self.count)
 
 
+class Block(Struct, frozen=True):
+    """The view is about to change, for the start-change of this number: send what belongs into the current one, then
+    say `block_ok`. Whoever says nothing is not waited for longer than `block_timeout`."""
+
+    change: int
+
+
+class Unblocked(Struct, frozen=True):
+    """Sends go out again; stands after the view that ended the block."""
+
+    change: int
+
+
+class Returned(Struct, frozen=True):
+    """An optimistic message comes back: the view that it was sent for never came. Nobody has delivered it, nor will."""
+
+    data: bytes
+    number: int
+
+
+class ServerChanged(Struct, frozen=True):
+    """Which membership server, or controller, this process is with; None while it looks for one, with the reason."""
+
+    server: str | None
+    reason: str = ""
+
+
 class SendAccepted(Struct, frozen=True):
     """The messages of one send command have left this process."""
 
@@ -241,6 +273,10 @@ Event = (
     | StateProgress
     | StateReceived
     | AudienceEstimate
+    | Block
+    | Unblocked
+    | Returned
+    | ServerChanged
     | SendAccepted
     | SendRefused
     | Left

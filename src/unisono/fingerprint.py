@@ -35,6 +35,7 @@ def _encode(value: object, seen: dict[int, bytes]) -> bytes:
         case _:
             known = seen.get(id(value))
             if known is None:
+                seen[id(value)] = b"around"  # who is reached again from within itself is not looked at again
                 parts = (_encode(name, seen) + _encode(item, seen) for name, item in _attributes(value))
                 known = seen[id(value)] = xxh3_128_digest(type(value).__qualname__.encode() + b":" + b"".join(parts))
             text = b"object:" + known

@@ -12,26 +12,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Sequence
-from types import TracebackType
-from typing import Any, Literal, Self, get_args
-
-from msgspec.structs import replace
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, get_args
 
 from unisono.control_settings import ControlSettings
-from unisono.engine import ChangeRole, ChangeService, CountAudience, EventsTaken, Recover
-from unisono.errors import GroupError, NetworkError, NotMember, SettingError
+from unisono.engine import ChangeRole, ChangeService, CountAudience, Recover
+from unisono.errors import GroupError, SettingError
 from unisono.events import (
     AudienceEstimate,
     DroppedOut,
     Event,
     Excluded,
     Gap,
-    Left,
     LeftBehind,
     Message,
-    SendAccepted,
-    SendRefused,
     SourceUnavailable,
     StateProgress,
     StateReceived,
@@ -40,11 +34,12 @@ from unisono.events import (
 )
 from unisono.identity import ProcessId, why_bad_name
 from unisono.runtime.inbox import Inbox
-from unisono.runtime.outbox import Outbox
+from unisono.runtime.participant import Participant, checked_message
 from unisono.runtime.process import Process, realm_name
 from unisono.runtime.state_keeper import State, StateEffect, StateKeeper
 from unisono.runtime.trace_options import Level
 from unisono.runtime.transports import TransportName
+from unisono.session_settings import ONLY_OF_SESSIONS
 from unisono.settings import Role, Service, Settings, read_settings
 
 PROTOCOLS = ("intergroup",)
@@ -71,50 +66,22 @@ GroupEvent = (
 """What iteration over a group gives."""
 
 
-class Group:
+class Group(Participant[GroupEvent]):
     """One group as one process takes part in it. Made by `join`; used inside `async with`, in one event loop."""
 
     def __init__(
         self, name: str, process: Process | Lease, settings: Settings, protocol: str, state: State | None = None
     ) -> None:
-        self.name = name
+        super().__init__(name, settings, protocol, stateful=state is not None)
+        self._lease = process
         self._state = state
         self._keeper: StateKeeper | None = None
-        self.settings = settings
-        self._lease = process
-        self._protocol = protocol
-        self._process: Process | None = None
-        self._inbox: Inbox | None = None
-        self._outbox: Outbox | None = None
-        self._joined: asyncio.Future[None] | None = None
-        self._left: asyncio.Future[None] | None = None
-        self._view: View | None = None
         self._audience: AudienceEstimate | None = None
         self._counts = False
         self._loaded: dict[ProcessId, int] = {}
         """What is in the state that was given, of messages that were sent for others."""
         self._estimates = 0
         self._counted = asyncio.Event()
-
-    @property
-    def process(self) -> Process:
-        """The process that is in the group."""
-        if self._process is None:
-            raise self._not_joined()
-        return self._process
-
-    @property
-    def view(self) -> View | None:
-        """The newest view, whether or not the application has taken it yet.
-
-        None where there are none: under services that promise no message, unless `membership` asks for them.
-        """
-        return self._view
-
-    @property
-    def members(self) -> tuple[ProcessId, ...]:
-        """The sources of the newest view."""
-        return () if self._view is None else self._view.members
 
     @property
     def audience(self) -> AudienceEstimate | None:
@@ -158,7 +125,7 @@ class Group:
         was made as a whole or not at all.
         """
         outbox = self._open_outbox()
-        await outbox.send((_checked(data),), (_checked_name(name),) if name else (), proxy)
+        await outbox.send((checked_message(data),), (_checked_name(name),) if name else (), proxy)
 
     async def send_many(self, messages: Iterable[bytes], names: Iterable[str] = (), *, proxy: bool = False) -> None:
         """Send messages in this order, many to a datagram; a cancelled call has sent a beginning of them.
@@ -166,7 +133,7 @@ class Group:
         `names` are as many as the messages ("" for one that has none), or there are none at all; `proxy` as in `send`.
         """
         outbox = self._open_outbox()
-        data = [_checked(one) for one in messages]
+        data = [checked_message(one) for one in messages]
         if isinstance(names, str):
             raise SettingError("names", f"expected a list of names, got {names!r}")
         called = [_checked_name(name) if name else "" for name in names]
@@ -237,10 +204,6 @@ class Group:
             raise outbox.error
         self.process.give(wanted)
 
-    def report(self, kind: str, /, **values: float | str) -> None:
-        """Report a statistic of the application, of a type of its own, about this group; see `Process.report`."""
-        self.process.report_about(self.name, kind, values)
-
     @property
     def has_state(self) -> bool:
         """Whether this process has the group's state, or was the first: what `state` is there for."""
@@ -257,157 +220,48 @@ class Group:
         """
         self._open_keeper().renew()
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> GroupEvent:
-        """The next event; the iteration ends when this process has left the group."""
-        inbox = self._open_inbox()
-        while (event := await inbox.take()) is not None:
-            if not self._is_hidden(event):
-                return event  # type: ignore[return-value]  # answers to sends are never put into the inbox
-        raise StopAsyncIteration
-
-    async def receive_many(self, limit: int = 1000) -> list[GroupEvent]:
-        """All events that are there, at most `limit`, and at least one; an empty list when the group was left."""
-        if limit < 1:
-            raise ValueError(f"limit is 1 or more, got {limit}")
-        inbox = self._open_inbox()
-        while events := await inbox.take_many(limit):
-            shown = [event for event in events if not self._is_hidden(event)]
-            if shown:
-                return shown  # type: ignore[return-value]  # as above
-        return []
-
     def _is_hidden(self, event: Event) -> bool:
         """Whether the application has had it already, from another sender or with the state that it was given."""
         if isinstance(event, StateReceived) and event.point is not None:
             self._loaded.update(event.point.handed)
         return isinstance(event, Message) and event.by is not None and event.is_known(self._loaded)
 
-    async def leave(self) -> None:
-        """Leave: what was sent still reaches the others, then this returns. A second call changes nothing."""
-        if self._process is None or self._left is None or self._outbox is None:
-            return
-        if not self._left.done():
-            self._outbox.close(
-                NotMember(f"this process has left {self.name!r}, or is leaving it; join it again to send")
-            )
-            self._counted.set()
-            self._process.leave(self.name)
-            await asyncio.shield(self._left)
-
-    async def close(self) -> None:
-        """Leave, and close the process where no other group uses it."""
-        process = self._process
-        if process is None:
-            return
-        try:
-            await self.leave()
-        finally:
-            self._end(NotMember(f"{self.name!r} was closed; join it again"))
-            self._process = None
-            process.detach(self.name)
-            if isinstance(self._lease, Lease):
-                await self._lease.release()
-
-    async def open(self) -> Self:
-        """Join; `async with` does this."""
-        if self._process is not None:
-            raise GroupError(f"{self.name!r} is joined already")
-        loop = asyncio.get_running_loop()
-        process = self._lease.acquire() if isinstance(self._lease, Lease) else self._lease
-        try:
-            await process.start()
-            self._inbox = self._make_inbox(process, loop)
-            self._outbox = Outbox(self.name, self.settings, loop, process.give)
-            self._joined, self._left = loop.create_future(), loop.create_future()
-            settings = replace(self.settings, trace=process.traced, trace_messages=process.traces_messages)
-            await process.attach(self.name, self, settings, self._protocol, self._state is not None)
-            self._process = process
-            await self._joined
-        except BaseException:
-            if self._process is not None:
-                self._process = None
-                process.leave(self.name)
-                process.detach(self.name)
-            if isinstance(self._lease, Lease):
-                await self._lease.release()
-            raise
-        return self
-
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
-
     # What the process reports.
-
-    def on_joined(self, error: NetworkError | None) -> None:
-        if self._joined is not None and not self._joined.done():
-            if error is None:
-                self._joined.set_result(None)
-            else:
-                self._joined.set_exception(error)
-
-    def on_events(self, events: Sequence[Event]) -> None:
-        inbox, outbox = self._open_inbox(), self._open_outbox()
-        taken: list[Event] = []
-        left = False
-        for event in events:
-            if isinstance(event, Message):
-                taken.append(event)
-            elif isinstance(event, SendAccepted):
-                outbox.answered(event.ticket, None)
-            elif isinstance(event, SendRefused):
-                outbox.answered(event.ticket, event.reason)
-            elif isinstance(event, AudienceEstimate):
-                self._audience = event
-                self._counted.set()
-            elif isinstance(event, Left):
-                left = True
-            else:
-                if isinstance(event, View):
-                    self._view = event
-                taken.append(event)
-        if taken and self._keeper is not None:
-            self._keeper.on_events(taken)
-        elif taken:
-            inbox.put(taken)
-        if left:
-            self._end(NotMember(f"this process has left {self.name!r}; join it again to send"))
 
     def on_state(self, effect: StateEffect) -> None:
         if self._keeper is not None:
             self._keeper.carry_out(effect)
 
-    def on_failed(self, error: BaseException) -> None:
-        if self._inbox is not None:
-            self._inbox.close(error)
-        if self._joined is not None and not self._joined.done():
-            self._joined.set_exception(error)
-        self._end(error)
+    def _acquire(self) -> Process:
+        return self._lease.acquire() if isinstance(self._lease, Lease) else self._lease
 
-    def _end(self, error: BaseException) -> None:
-        if self._process is not None:
-            self._process.detach(self.name)
-        if self._inbox is not None:
-            self._inbox.close()
-        if self._outbox is not None:
-            self._outbox.close(error)
-        if self._left is not None and not self._left.done():
-            self._left.set_result(None)
+    async def _release(self) -> None:
+        """Close the process where no other group uses it."""
+        if isinstance(self._lease, Lease):
+            await self._lease.release()
+
+    def _join_example(self) -> str:
+        return f"unisono.join({self.name!r})"
+
+    def _is_shown(self, event: Event) -> bool:
+        if isinstance(event, AudienceEstimate):
+            self._audience = event
+            self._counted.set()
+            return False
+        return super()._is_shown(event)
+
+    def _put(self, events: Sequence[Event]) -> None:
+        if self._keeper is not None:
+            self._keeper.on_events(events)
+        else:
+            super()._put(events)
+
+    def _on_ending(self) -> None:
         self._counted.set()
 
-    def _make_inbox(self, process: Process, loop: asyncio.AbstractEventLoop) -> Inbox:
-        def report(count: int) -> None:
-            process.give(EventsTaken(self.name, count))
-
+    def _make_inbox(self, process: Process, loop: asyncio.AbstractEventLoop, report: Callable[[int], None]) -> Inbox:
         if self._state is None:
-            return Inbox(loop, report)
+            return super()._make_inbox(process, loop, report)
         self._keeper = StateKeeper(self.name, self._state, process.blobs, loop, report, process.give)
         return self._keeper.inbox
 
@@ -417,21 +271,6 @@ class Group:
         if self._keeper is None:
             raise GroupError(f"{self.name!r} was joined without `state`; give it to join")
         return self._keeper
-
-    def _open_inbox(self) -> Inbox:
-        if self._inbox is None:
-            raise self._not_joined()
-        return self._inbox
-
-    def _open_outbox(self) -> Outbox:
-        if self._outbox is None:
-            raise self._not_joined()
-        return self._outbox
-
-    def _not_joined(self) -> NotMember:
-        if self._outbox is not None:
-            return NotMember(f"{self.name!r} was closed; join it again")
-        return NotMember(f"{self.name!r} is not joined yet; write `async with unisono.join({self.name!r}) as group:`")
 
 
 class SharedProcess:
@@ -507,11 +346,15 @@ def join(
     if (complaint := why_bad_name(group)) is not None:
         raise SettingError("group", complaint)
     if protocol not in PROTOCOLS:
-        raise SettingError("protocol", f"expected one of {', '.join(PROTOCOLS)}, got {protocol!r}")
+        others = "for virtual synchrony open a unisono.Session"
+        raise SettingError("protocol", f"expected one of {', '.join(PROTOCOLS)}, got {protocol!r}; {others}")
     if "trace" in settings:
         raise SettingError("trace", "give the directory of the trace")
     if "trace_messages" in settings:
         raise SettingError("trace_messages", 'say statistics="events" or statistics="all"')
+    foreign = next((name for name in settings if name in ONLY_OF_SESSIONS), None)
+    if foreign is not None:
+        raise SettingError(foreign, "this is for sessions, see unisono.Session; a group of peers has no such setting")
     chosen = read_settings(settings)
     _check_state(state, chosen)
     if process is not None:
@@ -542,14 +385,6 @@ def _check_state(state: object, settings: Settings) -> None:
         raise SettingError("state", f'a state is passed on in service="timestamp" only, not {settings.service!r}')
     if not callable(getattr(state, "save", None)) or not callable(getattr(state, "load", None)):
         raise SettingError("state", f"expected an object with save(file) and load(file), got {type(state).__name__}")
-
-
-def _checked(data: object) -> bytes:
-    if isinstance(data, bytes):
-        return data
-    if isinstance(data, bytearray | memoryview):
-        return bytes(data)
-    raise TypeError(f"a message is bytes, got {type(data).__name__}; encode it first")
 
 
 def _checked_name(name: object) -> str:

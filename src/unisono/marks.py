@@ -71,6 +71,27 @@ HIERARCHY_MARKS: dict[str, str] = {
 }
 """Those of the control hierarchy, and of what goes through it."""
 
+SESSION_MARKS: dict[str, str] = {
+    "vs-forwarded": "a message of a member that is gone is sent on by another",
+    "vs-take-over": "the next who has a message is asked for it because the first did not answer",
+    "vs-cascaded-change": "a start-change comes while another is under way",
+    "vs-view-skipped": "a view that was announced never comes to a client because a newer change began",
+    "vs-cut-asked": "a cut was lost and is asked for",
+    "vs-server-changed": "a client moves to another server",
+    "vs-block-forced": "an application did not answer its block in time and is not waited for",
+    "vs-accused": "a client accuses a member that it does not hear, or that holds it up",
+    "vs-withdrawn": "an accusation is withdrawn because the member is heard again",
+    "vs-early-message": "a message of a view comes before the view is installed",
+    "vs-optimistic-delivered": "a message that was sent before its view was installed is delivered in it",
+    "vs-optimistic-returned": "an optimistic message goes back to its application: its view never came",
+    "vs-optimistic-resent": "an optimistic message whose view never came is sent again in the next one",
+    "vs-partial-message": "a view ends in the middle of a message of several fragments",
+    "vs-split": "a start-change expects fewer than live, because of accusations or servers that are lost",
+    "vs-window-full": "a sender of a session waits for the members of its view",
+    "vs-merged": "the members of a view come from two views",
+}
+"""Those of virtual synchrony sessions."""
+
 RARE_MARKS: dict[str, str] = {
     "clock-held": "a timestamp was too far ahead to be believed",
     "member-lost-in-repair": "a member of the proposed view cannot be followed any more before the view stands",
@@ -80,4 +101,4 @@ RARE_MARKS: dict[str, str] = {
 }
 """Those to which drawn faults lead seldom or never; scenarios of their own, or tests, do."""
 
-ALL_MARKS = MARKS | HIERARCHY_MARKS | RARE_MARKS
+ALL_MARKS = MARKS | HIERARCHY_MARKS | SESSION_MARKS | RARE_MARKS

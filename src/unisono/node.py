@@ -15,6 +15,7 @@ from unisono.engine import (
     SITE,
     Address,
     AppendLog,
+    BlockOk,
     ChangeRole,
     ChangeService,
     ChannelClosed,
@@ -69,6 +70,9 @@ from unisono.settings import Settings
 from unisono.site import Change, Site
 from unisono.trace.schema import GaugeRow, MembershipRow
 from unisono.transfer import Transfers
+from unisono.virtual_synchrony import ChargeSessions, Sessions
+from unisono.virtual_synchrony import Controller as Controller
+from unisono.virtual_synchrony import MembershipServer as MembershipServer
 from unisono.wire.layout import group_number
 from unisono.wire.reading import group_inside, read_datagram
 from unisono.wire.refusals import Refusal
@@ -79,11 +83,15 @@ NO_GROUP = ""
 WAITING_LIMIT = 10_000
 """Sends that may wait while a process starts."""
 _READ, _APPEND, _SYNC = 1, 2, 3
-_OF_CHANNELS = (FrameReceived, ChannelOpened, ChannelClosed, ChannelFailed, Listening, ListenFailed)
+_OF_ONE_CHANNEL = (FrameReceived, ChannelOpened, ChannelClosed, ChannelFailed)
+_OF_CHANNELS = (*_OF_ONE_CHANNEL, Listening, ListenFailed)
 
 _OF_STATES = (StateSaved, StateNotSaved, StateLoaded, StateNotLoaded, ClaimState, RenewState)
 
-GroupCommand = Join | Leave | Send | EventsTaken | ChangeService | ChangeRole | Recover | CountAudience
+FIRST_SESSION_CHANNEL = 1 << 40
+"""Channels to membership servers have numbers from here on."""
+
+GroupCommand = Join | Leave | Send | EventsTaken | BlockOk | ChangeService | ChangeRole | Recover | CountAudience
 
 
 class Phase(Enum):
@@ -103,6 +111,9 @@ class Node:
         "_clock",
         "_control_number",
         "_control_settings",
+        "_controller",
+        "_controllers",
+        "_controls",
         "_daemon",
         "_domains",
         "_entropy",
@@ -119,6 +130,11 @@ class Node:
         "_realm",
         "_seal",
         "_seat",
+        "_server",
+        "_servers",
+        "_serves",
+        "_session_settings",
+        "_sessions",
         "_site",
         "_site_timeout",
         "_site_told",
@@ -142,6 +158,11 @@ class Node:
         daemon: bool = False,
         site_timeout: int = Settings().site_timeout,
         control: Settings | None = None,
+        servers: tuple[Address, ...] = (),
+        serves: bool = False,
+        controllers: tuple[Address, ...] = (),
+        controls: bool = False,
+        session: Settings | None = None,
     ) -> None:
         self._name = name
         self._randomness = randomness
@@ -172,6 +193,14 @@ class Node:
         self._site: Site | None = None
         self._site_told: SiteChanged | None = None
         self._transfers: Transfers | None = None
+        self._servers = servers
+        self._serves = serves
+        self._controllers = controllers
+        self._controls = controls
+        self._session_settings = session or Settings()
+        self._sessions: Sessions | ChargeSessions | None = None
+        self._controller: Controller | None = None
+        self._server: MembershipServer | None = None
 
     @property
     def process(self) -> ProcessId | None:
@@ -188,9 +217,19 @@ class Node:
         """The control process, where this node runs one and has come that far."""
         return None if self._seat is None else self._seat.control
 
+    @property
+    def server(self) -> MembershipServer | None:
+        """The membership server, where this node is one and has come that far."""
+        return self._server
+
+    @property
+    def controller(self) -> Controller | None:
+        """The controller, where this node is one and has come that far."""
+        return self._controller
+
     def deadline(self) -> int | None:
         earliest = self._agenda.earliest
-        for engine in (self._seat, self._site, self._transfers):
+        for engine in (self._seat, self._site, self._transfers, self._sessions, self._controller, self._server):
             if engine is not None and (due := engine.deadline()) is not None and (earliest is None or due < earliest):
                 earliest = due
         return earliest
@@ -222,10 +261,22 @@ class Node:
             if self._seat is not None and (due := self._seat.deadline()) is not None and due <= now:
                 effects += self._seat.handle(fact, now, wall)
                 self._note_distances()
+            for part in (self._sessions, self._controller):
+                if part is not None and (due := part.deadline()) is not None and due <= now:
+                    effects += part.handle(fact, now, wall)
+            if self._server is not None and (due := self._server.deadline()) is not None and due <= now:
+                effects += self._server.handle(fact, now)
             return effects
         if isinstance(fact, Start):
             self._phase = Phase.READING
             return [ReadLog(INCARNATION_LOG, _READ)]
+        if isinstance(fact, _OF_ONE_CHANNEL):
+            if self._sessions is not None and self._sessions.owns(fact.channel):
+                return self._sessions.handle(fact, now, wall)
+            if self._controller is not None:
+                return self._controller.handle(fact, now, wall)
+            if self._server is not None:
+                return self._server.handle(fact, now)
         if self._transfers is not None and (isinstance(fact, _OF_STATES) or self._transfers.owns(fact)):
             return self._transfers.handle(fact, now)
         if isinstance(fact, StorageDone | StorageFailed):
@@ -240,7 +291,8 @@ class Node:
 
     def _on_datagram(self, fact: DatagramReceived, now: int, wall: int) -> list[Effect]:
         number = group_inside(fact.data)
-        if number is not None and number != self._control_number and number not in self._numbers:
+        session = None if number is None else self._session_with(number)
+        if number is not None and number != self._control_number and number not in self._numbers and session is None:
             return [Note(Refusal.UNKNOWN_GROUP)]  # groups share addresses: what is of others is not even opened
         packet = read_datagram(fact.data, self._seal)
         if isinstance(packet, Refusal):
@@ -248,10 +300,19 @@ class Node:
         inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet, fact.left, len(fact.data))
         if packet.group == self._control_number and self._seat is not None:
             return self._seat.handle(inside, now, wall)
+        if session is not None:
+            return session.handle(inside, now, wall)
         name = self._numbers.get(packet.group)
         if name is None:
             return [Note(Refusal.UNKNOWN_GROUP)]
         return self._handle_in(name, inside, now, wall)
+
+    def _session_with(self, number: int) -> Sessions | ChargeSessions | Controller | None:
+        """Who has a group of that number in a session."""
+        for part in (self._sessions, self._controller):
+            if part is not None and part.knows(number):
+                return part
+        return None
 
     def _on_command(self, fact: GroupCommand, now: int, wall: int) -> list[Effect]:
         if self._phase is not Phase.RUNNING:
@@ -261,15 +322,20 @@ class Node:
             return []
         if isinstance(fact, Join):
             return self._on_join(fact, now, wall)
+        if self._sessions is not None and fact.group in self._sessions:
+            return self._sessions.handle(fact, now, wall)
         if fact.group not in self._groups:
             return _refuse(fact, f"this process is not in group {fact.group!r}; join it first")
         return self._handle_in(fact.group, fact, now, wall)
 
     def _on_join(self, join: Join, now: int, wall: int) -> list[Effect]:
         assert self._process is not None, "a running node knows who it is"
-        assert join.protocol == "intergroup", f"unknown protocol {join.protocol!r}"
-        if join.group in self._groups:
+        if join.group in self._groups or (self._sessions is not None and join.group in self._sessions):
             return [Note("node: already in this group")]
+        if join.protocol == "virtual_synchrony":
+            assert self._sessions is not None, "a session knows of membership servers, or of controllers"
+            return self._sessions.handle(join, now, wall)
+        assert join.protocol == "intergroup", f"unknown protocol {join.protocol!r}"
         context = Context(
             join.group,
             self._realm,
@@ -395,10 +461,29 @@ class Node:
             effects += self._handle_in_site(self._site, Start(), now, wall)
         self._transfers = Transfers(self._process, self._address_of)
         effects.append(Listen())
+        effects += self._open_sessions(now)
         waiting, self._waiting = self._waiting, []
         for fact in waiting:
             effects += self._handle(fact, now, wall)
         return effects
+
+    def _open_sessions(self, now: int) -> list[Effect]:
+        """Be a membership server, a controller, a client of either, or none of them."""
+        assert self._process is not None, "a running node knows who it is"
+        process, settings, dice = self._process, self._session_settings, self._randomness
+        if self._serves:
+            self._server = MembershipServer(process, self._servers, settings, dice, FIRST_SESSION_CHANNEL)
+            return self._server.handle(Start(), now)
+        common = (process, self._realm, self._servers, settings, self._clock, dice, self._seal, FIRST_SESSION_CHANNEL)
+        if self._controls:
+            self._controller = Controller(*common)
+            return self._controller.start(now)
+        if self._controllers:
+            first = FIRST_SESSION_CHANNEL
+            self._sessions = ChargeSessions(process, self._controllers, settings, self._clock, dice, first)
+        elif self._servers:
+            self._sessions = Sessions(*common)
+        return [] if self._sessions is None else self._sessions.start(now)
 
 
 def _refuse(command: GroupCommand, reason: str) -> list[Effect]:

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from unisono.control_settings import ControlSettings
 from unisono.errors import SettingError
+from unisono.session_settings import OF_SESSIONS, SessionSettings
 from unisono.spelling import did_you_mean
 from unisono.units import KIB, MIB, MILLISECOND, SECOND, parse_duration, parse_size, render_duration, render_size
 
@@ -36,7 +37,7 @@ Role = Literal["sender", "receiver"]
 """What a process is in a group: one of those who send and agree on views, or one who follows them."""
 
 
-class Settings(ControlSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Settings(SessionSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How one process takes part in one group, and in the control hierarchy below all of them."""
 
     service: Annotated[
@@ -374,8 +375,10 @@ class SettingField(Struct, frozen=True):
 def _fields() -> dict[str, SettingField]:
     hints = get_type_hints(Settings, include_extras=True)
     fields = {}
-    of_control = ControlSettings.__struct_fields__
-    for info in sorted(msgspec.structs.fields(Settings), key=lambda info: info.name in of_control):
+    of_sessions, of_control = SessionSettings.__struct_fields__, ControlSettings.__struct_fields__
+    for info in sorted(
+        msgspec.structs.fields(Settings), key=lambda info: (info.name in of_control, info.name in of_sessions)
+    ):
         meta = next(part for part in hints[info.name].__metadata__ if isinstance(part, Meta))
         fields[info.name] = SettingField(
             info.name, hints[info.name], info.default, meta.description or "", (meta.extra or {}).get("unit")
@@ -384,7 +387,7 @@ def _fields() -> dict[str, SettingField]:
 
 
 FIELDS: dict[str, SettingField] = _fields()
-"""Every setting by name: those of a group, then those of the control hierarchy, in the order of their classes."""
+"""Every setting by name: those of a group, of sessions, of the control hierarchy, in the order of their classes."""
 
 
 def read_setting(name: str, value: object) -> Any:
@@ -424,6 +427,16 @@ def _with_shown_bounds(field: SettingField, complaint: str) -> str:
     if meta.le is None:
         return f"expected {field.shown(int(meta.ge))} or more"
     return f"expected {field.shown(int(meta.ge))} to {field.shown(int(meta.le))}"
+
+
+def read_session_settings(values: Mapping[str, object], base: Settings | None = None) -> Settings:
+    """Settings of a session, a server or a controller; refuses what is meant for groups of peers."""
+    for name in values:
+        if name not in FIELDS:
+            raise SettingError(name, f"unknown setting; {did_you_mean(name, sorted(OF_SESSIONS))}")
+        if name not in OF_SESSIONS:
+            raise SettingError(name, "sessions have no such setting, it is for groups of peers (unisono.join)")
+    return read_settings(values, base)
 
 
 def read_settings(values: Mapping[str, object], base: Settings | None = None) -> Settings:

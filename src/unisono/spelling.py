@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from unisono.errors import NetworkError
+from unisono.errors import NetworkError, SettingError
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -24,6 +24,15 @@ def split_endpoint(text: str, least_port: int = 1) -> tuple[str, int]:
     if not colon or not host or not port.isascii() or not port.isdigit() or not least_port <= int(port) < 65_536:
         raise NetworkError(f"expected host:port or [address]:port, got {text!r}")
     return host, int(port)
+
+
+def read_endpoints(option: str, given: Sequence[str]) -> tuple[str, ...]:
+    """The endpoints that an option was given, each spelled as it should be."""
+    if isinstance(given, str):
+        raise SettingError(option, f'expected a list such as ["127.0.0.1:7500"], got {given!r}')
+    for endpoint in given:
+        split_endpoint(endpoint)
+    return tuple(given)
 
 
 def join_endpoint(host: str, port: int) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from time import perf_counter
 
-from tests.pipeline.traces import good_rows, of_run
+from tests.pipeline.traces import good_rows, good_session_rows, of_run
 from unisono.pipeline.audit import audit_tables
 from unisono.pipeline.session import running
 from unisono.pipeline.tables import read_tables
@@ -39,7 +39,8 @@ def main() -> int:
     by_monitors: Counter[str] = Counter()
     began = perf_counter()
     for index in range(arguments.traces):
-        rows = of_run(good_rows(Random(arguments.seed + index)), f"{arguments.seed + index}")
+        good = good_session_rows if index % 4 == 3 else good_rows
+        rows = of_run(good(Random(arguments.seed + index)), f"{arguments.seed + index}")
         by_monitors.update(judged(rows).keys())
         everything += rows
     made = perf_counter()

@@ -17,7 +17,7 @@ from unisono.pipeline.audit import audit
 from unisono.pipeline.large import LargeTrace, write_large_run
 from unisono.pipeline.monitor_audit import audit_rows
 from unisono.pipeline.session import running
-from unisono.properties.damages import DAMAGES
+from unisono.properties.damages import DAMAGES, SESSION_DAMAGES
 from unisono.trace.run_directory import read_run, write_run
 
 SLOW = {
@@ -36,7 +36,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--deliveries", type=int, default=200_000)
     parser.add_argument("--processes", type=int, default=8)
-    parser.add_argument("--names", nargs="+", default=[name for name in DAMAGES if name not in SLOW])
+    parser.add_argument("--names", nargs="+", default=[name for name in DAMAGES if name not in SLOW | SESSION_DAMAGES])
     parser.add_argument("--at-once", type=int, default=8, help="copies in one audit")
     arguments = parser.parse_args()
     missed = 0

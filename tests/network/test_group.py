@@ -416,6 +416,12 @@ def test_scripts_need_no_event_loop(realm: str) -> None:
         assert group.members == (group.id,)
         group.leave()
         assert list(group) == []
+    for call in (group.receive, lambda: group.send(b"three"), lambda: group.count_audience()):
+        with pytest.raises(NotMember, match="'g' was closed; join it again"):
+            call()
+    group.leave()
+    with pytest.raises(NotMember, match=r"write `with unisono\.sync\.join\('g'\) as group:`"):
+        unisono.sync.join("g").receive()
 
 
 def test_names_that_nobody_chose_differ() -> None:

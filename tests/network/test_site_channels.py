@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -32,6 +32,7 @@ from unisono.engine import (
     SendFrame,
     StopListening,
 )
+from unisono.runtime.channel_end import End
 from unisono.runtime.channels import Channels
 from unisono.runtime.loops import new_loop
 from unisono.runtime.site_address import NamedSocket, SiteAddress, SiteTaken, SocketFile, is_own, site_address
@@ -68,6 +69,15 @@ class Post:
         self.do = self.channels.carry_out
 
 
+def run_on(loop: str, main: Coroutine[None, None, None]) -> None:
+    """On Python's own event loop, or on the fast one where it is installed."""
+    if loop == "plain":
+        run(main)
+    else:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(asyncio.wait_for(main, 60))
+
+
 async def told(post: Post, count: int) -> list[Fact]:
     await until(lambda: len(post.facts) >= count)
     return post.facts
@@ -97,11 +107,65 @@ def test_one_hosts_and_another_reaches_it(realm: str, make: Make, loop: str) -> 
         await host.channels.stop()
         assert host.counters == other.counters == []
 
-    if loop == "plain":
-        run(main())
-    else:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
-            runner.run(asyncio.wait_for(main(), 60))
+    run_on(loop, main())
+
+
+@pytest.mark.parametrize("loop", ["plain", "fast"])
+@pytest.mark.parametrize("ending", ["close", "stop"])
+def test_a_channel_that_ends_at_the_moment_it_connects_ends_in_order(
+    realm: str, make: Make, loop: str, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        host, other = Post(realm, make(realm)), Post(realm, make(realm))
+        host.do(Listen(SITE))
+        endings = []
+        connected = Channels.connected
+
+        async def end() -> None:
+            if ending == "stop":
+                await other.channels.stop()
+            else:
+                other.do(CloseChannel(Channel(1)))
+
+        def end_when_connected(channels: Channels, stranger: End) -> bool:
+            if channels is other.channels:
+                endings.append(asyncio.create_task(end()))
+            return connected(channels, stranger)
+
+        monkeypatch.setattr(Channels, "connected", end_when_connected)
+        other.do(OpenChannel(Channel(1), SITE))
+        await until(lambda: len(endings) == 1)
+        await endings[0]
+        await told(host, 3)
+        assert host.facts == [Listening(SITE), ChannelOpened(Channel(-1), SITE, True), ChannelClosed(Channel(-1))]
+        assert other.facts == []
+        await other.channels.stop()
+        await host.channels.stop()
+
+    run_on(loop, main())
+
+
+def test_a_channel_that_does_not_open_in_time_fails_once(
+    realm: str, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        given_up = asyncio.Event()
+
+        async def connect(channels: Channels, channel: Channel) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                given_up.set()
+
+        monkeypatch.setattr(Channels, "_connect_to_host", connect)
+        monkeypatch.setattr("unisono.runtime.channels.CONNECT_SECONDS", 0.0)
+        post = Post(realm, make(realm))
+        post.do(OpenChannel(Channel(1), SITE))
+        await given_up.wait()
+        await post.channels.stop()
+        assert post.facts == [ChannelFailed(Channel(1), "timed out")]
+
+    run(main())
 
 
 def test_who_stops_listening_or_ends_leaves_the_address_free(realm: str, make: Make) -> None:

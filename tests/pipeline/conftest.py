@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pipeline.agreed_traces import agreed_traces
-from tests.pipeline.traces import Sample, counter_example, sampled
+from tests.pipeline.traces import Sample, counter_example, sampled, sampled_session
 from unisono.cli.main import run
 from unisono.pipeline.session import start
 from unisono.properties.registry import PROPERTIES
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TRACES = 2000
+SESSION_TRACES = 600
 
 Places = Counter[tuple[object, ...]]
 """How often a run breaks a property at a place."""
@@ -45,7 +46,8 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def samples() -> list[Sample]:
     """Small traces, good and damaged, each a run of its own."""
-    return [sampled(seed) for seed in range(TRACES)]
+    sessions = [sampled_session(seed) for seed in range(SESSION_TRACES)]
+    return [sampled(seed) for seed in range(TRACES)] + sessions
 
 
 @pytest.fixture(scope="session")

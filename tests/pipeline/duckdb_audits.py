@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from tests.pipeline import duckdb_membership
+from tests.pipeline import duckdb_membership, duckdb_sessions
 from unisono.trace.schema import FAMILIES
 
 Place = tuple[str, str, str, str, int, int, str | None]
@@ -22,8 +22,11 @@ DELIVERED = _MESSAGE % ("d.source", "d.source_incarnation", "d.number")
 
 _VIEWS = """
 create macro reliable(service) as service is null or service not in ('UU', 'USO', 'UTO', 'ALF');
-create macro timed(service) as service is null or service not in ('UU', 'USO', 'RSO', 'ALF');
-create macro gapless(service) as service is null or service not in ('UU', 'USO', 'UTO', 'RSO', 'ALF');
+create macro session(service) as coalesce(service in ('VS', 'VS-weak'), false);
+create macro timed(service) as service is null or service not in ('UU', 'USO', 'RSO', 'ALF', 'VS', 'VS-weak');
+create macro common(service) as service is null or service not in ('UU', 'USO', 'UTO', 'RSO', 'ALF');
+create macro gapless(service) as common(service) and service is distinct from 'VS-weak';
+create macro in_order(service) as common(service) and not session(service);
 create macro in_line(service) as service is null or service not in ('UU', 'ALF');
 create macro clock(truth, host) as case when truth is null then 'on ' || host else 'truth' end;
 create macro came_along(service, transitional, process, incarnation, source, source_incarnation) as
@@ -36,8 +39,13 @@ create table sends as select *, coalesce(truth, "at") as moment from send where 
 create table views as select *, coalesce(truth, "at") as moment from view where kind = 'VIEW';
 create table moves as select *, coalesce(truth, "at") as moment from membership;
 create table joins as select * from moves where kind = 'JOIN';
+create table servers as
+    select distinct run, process as name, split_part(process, ':', 1) as sort from moves s
+    where kind = 'START' and contains(process, ':')
+        and not exists (from joins j where j.run = s.run and j.process = s.process)
+        and exists (from joins j where j.run = s.run and session(j.service));
 create table fresh as select * from moves where kind in ('SELF_FAIL', 'BOOTSTRAP');
-create table ordered as select * from deliveries where reliable(service);
+create table ordered as select * from deliveries where reliable(service) and not session(service);
 create table once as select *, case when reliable(service) then -1 else stretch end as lane from deliveries
     where service is distinct from 'UU';
 create table first_sends as select * from sends
@@ -122,7 +130,7 @@ due as (
 later as ({_with_view("views", "d.stretch - v.stretch in (0, 1) and reliable(v.service)")}),
 begun as (
     select * from (select * exclude (start), unnest(start) as point from later) l
-    where view_position is not null and reliable(service)
+    where view_position is not null and reliable(service) and not session(service)
         and came_along(service, transitional, process, incarnation, point.source, point.incarnation)
         and not exists (from fresh f where {_same_member("f", "l")}
             and f.position between l.view_position and l.position)
@@ -167,7 +175,7 @@ taking as (
 listeners as (
     select e.*, t."group", t.join_position from ends e
     join taking t on t.run = e.run and t.process = e.process and t.incarnation = e.incarnation
-    where t.there > 0 and t.moved is distinct from 'LEAVE' and reliable(t.service)
+    where t.there > 0 and t.moved is distinct from 'LEAVE' and reliable(t.service) and not session(t.service)
 ),
 current as (
     select v.*, coalesce(v.stretch - lag(v.stretch) over w not in (0, 1) or not lag(reliable(v.service)) over w
@@ -222,11 +230,11 @@ shut_out as (
     join taking theirs on theirs.run = p.run and theirs."group" = p."group" and theirs.process = p.source
         and theirs.incarnation = p.source_incarnation
     join joins other on {_same_member("other", "theirs")} and other.position = theirs.join_position
-    where p.first_number is null and theirs.moved = 'JOIN'
+    where p.first_number is null and theirs.moved = 'JOIN' and not session(theirs.service)
         and coalesce((select max_by(a.role, a.position) from roles a where {_same_member("a", "theirs")}
-            and a.position > theirs.join_position), 'sender') <> 'receiver'
+            and a.position > theirs.join_position), other.role, 'sender') <> 'receiver'
         and coalesce((select max_by(a.role, a.position) from roles a where {_same_member("a", "theirs")}
-            and a.position > theirs.join_position and a.moment <= p.last_due), 'sender') <> 'receiver'
+            and a.position > theirs.join_position and a.moment <= p.last_due), other.role, 'sender') <> 'receiver'
         and mine.moment <= p.last_due and other.moment <= p.last_due
         and coalesce((select min(c.moment) from current c where {_same_member("c", "p")} and c.stretch = (
             select max_by(e.stretch, e.position) from current e where {_same_member("e", "p")})), 0) <= p.last_due
@@ -250,7 +258,7 @@ with known as (
     union all select run, process, incarnation, position, timestamp, 'DELIVER' from deliveries
 )
 select d.run, 'O3', d."group", d.process, d.incarnation, d.position, {_SENT}
-from sends d where exists (
+from sends d where not session(d.service) and exists (
     from known k where k.run = d.run and k.process = d.process and k.incarnation = d.incarnation
         and k.position < d.position and k.timestamp >= d.timestamp and (k.kind = 'SEND' or not exists (
             from gauge g where g.run = d.run and g.process = d.process and g.incarnation = d.incarnation
@@ -295,10 +303,10 @@ O8 = f"""
 select d.run, 'O8', d."group", d.process, d.incarnation, d.position, {DELIVERED}
 from deliveries d join first_sends s on d.run = s.run and d."group" = s."group" and d.source = s.process
     and d.source_incarnation = s.incarnation and d.number = s.number
-where in_line(d.service) and d.timestamp <> s.timestamp
+where in_line(d.service) and not session(d.service) and d.timestamp <> s.timestamp
 union all
 (select d.run, 'O8', d."group", d.process, d.incarnation, d.position, {_SENT}
-from sends d
+from sends d where not session(d.service)
 window w as (partition by run, "group", process, incarnation order by position)
 qualify sign(number - lag(number) over w) <> sign(timestamp - lag(timestamp) over w))
 union all
@@ -320,7 +328,7 @@ firsts as (
         exists (from repair c where c.kind = 'CUT' and {_same_member("c", "spans")} and c.stretch = spans.stretch
             and c.position > (select max(v.position) from spans v
                 where {_same_member("v", "spans")} and v.stretch = spans.stretch)) as answered
-    from spans where position = span
+    from spans where position = span and in_order(service)
     window w as (partition by run, "group", process, incarnation, stretch order by position)
 ),
 points as (
@@ -361,8 +369,9 @@ whole as (
 ),
 judged as (
     select w.*, (select max(key(p.timestamp, p.source, p.source_incarnation)) from placed p
-            where {_same_member("p", "w")} and gapless(p.service) and list_contains(w.places, p.view_position)) as most,
-        (select max(p.number) from placed p where {_same_member("p", "w")} and gapless(p.service)
+            where {_same_member("p", "w")} and in_order(p.service)
+                and list_contains(w.places, p.view_position)) as most,
+        (select max(p.number) from placed p where {_same_member("p", "w")} and in_order(p.service)
             and list_contains(w.places, p.view_position) and p.source = w.source
             and p.source_incarnation = w.source_incarnation) as top
     from whole w
@@ -372,7 +381,8 @@ missing as (
     join first_sends s on s.run = j.run and s."group" = j."group" and s.process = j.source
         and s.incarnation = j.source_incarnation and s.number >= j.begin and list_contains(j.words, s.agreed)
     where j.most is not null and not exists (
-        from placed p where {_same_member("p", "j")} and gapless(p.service) and list_contains(j.places, p.view_position)
+        from placed p where {_same_member("p", "j")} and in_order(p.service)
+            and list_contains(j.places, p.view_position)
             and p.source = j.source and p.source_incarnation = j.source_incarnation and p.number = s.number)
     qualify row_number() over (partition by j.run, j."group", j.process, j.incarnation, j.stretch, j.source,
         j.source_incarnation, j.line order by s.number) = 1
@@ -430,7 +440,7 @@ taking as (
     select run, "group", process, incarnation, max(position) filter (kind = 'JOIN') as joined,
         max_by(kind, position) as moved, max_by(moment, position) as moved_at,
         max_by(clock(truth, host), position) as moved_clock
-    from moves where kind in ('JOIN', 'LEAVE') group by all
+    from moves where kind in ('JOIN', 'LEAVE') and not session(service) group by all
 ),
 ends as (select *, clock(truth, host) as clock from moves where kind = 'END'),
 sources as (
@@ -472,9 +482,9 @@ from missing d where not exists (from away a where {_same_member("a", "d")})
 L8 = """
 with told as (
     select run, "group", kind, coalesce(truth, "at") as moment, clock(truth, host) as clock, source, source_incarnation,
-        first, last from repair where kind in ('RTR', 'RTX')
+        case when service = 'VS' then view end as stream, first, last from repair where kind in ('RTR', 'RTX')
     union all
-    select run, "group", kind, moment, clock(truth, host), null, null, null, null from sends
+    select run, "group", kind, moment, clock(truth, host), null, null, null, null, null from sends
 ),
 spans as (
     select run, "group", (min(moment) filter (kind = 'SEND') + max(moment) filter (kind = 'SEND')) // 2 as middle
@@ -486,10 +496,11 @@ late as (
         from fault f where f.run = t.run and f.kind = 'FAULT' and f.fault not in ('load', 'heal'))
 ),
 begun as (  -- a range begins where none with a lower first reaches
-    select distinct l.run, l."group", l.kind, l.source, l.source_incarnation, l.first from late l
+    select distinct l.run, l."group", l.kind, l.source, l.source_incarnation, l.stream, l.first from late l
     where not exists (
         from late e where e.kind = l.kind and e.run = l.run and e."group" = l."group" and e.source = l.source
-            and e.source_incarnation = l.source_incarnation and e.first < l.first and e.last >= l.first)
+            and e.source_incarnation = l.source_incarnation and e.stream is not distinct from l.stream
+            and e.first < l.first and e.last >= l.first)
 ),
 counts as (
     select l.run, l."group", l.kind, count(*) as rows, (
@@ -515,6 +526,10 @@ taken as (
 ),
 times as (select distinct run, moment from turns),
 names as (select run, name, min(moment) as started from turns where kind = 'START' group by all),
+members as (  -- of runs with sessions, only those who join
+    select n.run, n.name from names n where exists (from joins j where j.run = n.run and j.process = n.name)
+        or not exists (from joins j where j.run = n.run and session(j.service))
+),
 known as (select t.run, t.moment, n.name from times t join names n on t.run = n.run and n.started <= t.moment),
 alive as (
     select k.run, k.moment, k.name from known k
@@ -550,9 +565,16 @@ loaded as (
 ),
 due as (
     select l.run, l.moment from loaded l
-    where (select count(*) from present p where p.run = l.run and p.moment = l.moment) >= 2
-        and 2 * (select count(*) from present p where p.run = l.run and p.moment = l.moment)
-            > (select count(*) from known k where k.run = l.run and k.moment = l.moment)
+    where (select count(*) from present p semi join members using (run, name)
+            where p.run = l.run and p.moment = l.moment) >= 2
+        and 2 * (select count(*) from present p semi join members using (run, name)
+                where p.run = l.run and p.moment = l.moment)
+            > (select count(*) from known k semi join members using (run, name)
+                where k.run = l.run and k.moment = l.moment)
+        and not exists (
+            from known k join servers s using (run, name) where k.run = l.run and k.moment = l.moment and not exists (
+                from present p join servers o using (run, name)
+                where p.run = l.run and p.moment = l.moment and o.sort = s.sort))
 ),
 progress as (
     select run, moment from views
@@ -591,7 +613,7 @@ D10 = """
 with told as (
     select *, first_value(number) over (partition by run, "group", view, sequence, reason
         order by process, incarnation, position) as first
-    from membership where kind in ('STATE', 'SAVED', 'LOADED') and gapless(service))
+    from membership where kind in ('STATE', 'SAVED', 'LOADED') and in_order(service))
 select run, 'D10', "group", process, incarnation, position, null from told where number is distinct from first
 """
 
@@ -632,6 +654,7 @@ AUDITS = {
     "L7": L7,
     "L8": L8,
     **duckdb_membership.AUDITS,
+    **duckdb_sessions.AUDITS,
 }
 
 
@@ -642,6 +665,7 @@ def places(directory: Path) -> Counter[Place]:
         for family in FAMILIES:
             database.execute(f"create view {family} as from read_parquet('{directory / family}.parquet')")
         database.execute(_VIEWS + duckdb_membership.VIEWS)
-        for query in AUDITS.values():
+        database.execute(duckdb_sessions.VIEWS)
+        for query in (*AUDITS.values(), *duckdb_sessions.PARTS):
             found.update(database.execute(query).fetchall())
     return found

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.properties.promises import exempt_services
 from unisono.trace.schema import (
     AnyRow,
     DeliverRow,
@@ -17,6 +17,7 @@ from unisono.trace.schema import (
     MembershipRow,
     RepairRow,
     SendRow,
+    StatisticRow,
     ViewRow,
 )
 
@@ -30,7 +31,7 @@ GAUGES = {
     "blocked by window nanoseconds": ("blocked by window", 1),
     "blocked by view nanoseconds": ("blocked by view", 1),
 }
-NOT_AGREED = exempt_services(PROTOCOL, "M2", None)
+NOT_AGREED = exempt_services("M5", None)
 
 
 def name(process: str, incarnation: int) -> str:
@@ -43,6 +44,13 @@ def moment(row: AnyRow) -> int:
 
 def clock(row: AnyRow) -> str | None:
     return row.host if row.truth is None else None
+
+
+def stream(row: SendRow | RepairRow) -> str | None:
+    """Where sequences are counted anew in every view, that view."""
+    if row.service != "VS":
+        return None
+    return row.agreed if isinstance(row, SendRow) else row.view
 
 
 def one(values: Iterable[Any]) -> bool:
@@ -67,7 +75,11 @@ def messages(rows: Sequence[AnyRow]) -> list[dict[str, Any]]:
         same = bool(got) and one(clock(row) for row in got)
         compares = same and sent is not None and clock(sent) == clock(got[0])
 
-        asked = [row for row in repaired[key[:4]] if sent and row.first <= sent.sequence <= row.last]
+        asked = [
+            row
+            for row in repaired[key[:4]]
+            if sent and row.first <= sent.sequence <= row.last and stream(row) == stream(sent)
+        ]
         found.append(
             {
                 **dict(zip(("run", "group", "source", "source_incarnation", "number"), key, strict=True)),
@@ -212,7 +224,7 @@ def measures(rows: Sequence[AnyRow]) -> dict[Key, float]:
             spread[run, group, "view change: installation"].append(view["last_installed"] - view["first_installed"])
         if view["joined"] is not None and len(view["members"]) > 1:
             spread[run, group, "join to view"].append(view["last_installed"] - view["joined"])
-    for key, values in [*_silences(rows).items(), *_rates(rows).items()]:
+    for key, values in [*_silences(rows).items(), *_rates(rows).items(), *_sessions(rows).items()]:
         spread[key] += values
     for (run, group, measure), values in spread.items():
         if values:
@@ -275,15 +287,19 @@ def _repairs(rows: Sequence[AnyRow], run: str, group: str, sent: int) -> dict[Ke
     requests = [row for row in mine if row.kind == "RTR"]
     repairs = sum(row.kind == "RTX" for row in mine)
     losses = 0
-    for source in {(row.source, row.source_incarnation) for row in requests}:
+    for source in {_counted(row) for row in requests}:
         reached: int | None = None
-        for row in sorted((row for row in requests if (row.source, row.source_incarnation) == source), key=_range):
+        for row in sorted((row for row in requests if _counted(row) == source), key=_range):
             losses += reached is None or row.first > reached
             reached = row.last if reached is None else max(reached, row.last)
     found = {"losses": losses, "requests": len(requests), "repairs": repairs, "repairs per message": repairs / sent}
     if losses:
         found |= {"requests per loss": len(requests) / losses, "repairs per loss": repairs / losses}
     return {(run, group, measure, ""): value for measure, value in found.items()}
+
+
+def _counted(row: RepairRow) -> tuple[str, int, str | None]:
+    return row.source, row.source_incarnation, stream(row)
 
 
 def _range(row: RepairRow) -> tuple[int, int]:
@@ -328,4 +344,47 @@ def _rates(rows: Sequence[AnyRow]) -> dict[tuple[str, str, str], list[float]]:
             measure, factor = GAUGES[gauge]
             total = sum(row.value for row in gauges if row.name == gauge)
             found[run, group, measure].append(total * factor / time)
+    return found
+
+
+def _sessions(rows: Sequence[AnyRow]) -> dict[tuple[str, str, str], list[float]]:
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in rows:
+        if isinstance(row, StatisticRow) and row.kind == "SESSION_OVERHEAD":
+            told = [value.number for value in row.values if value.name == "nanoseconds" and value.number is not None]
+            found[row.run, row.group, "session overhead"] += told
+    for run, group in {(row.run, row.group) for row in rows if row.service == "VS"}:
+        for life in _lives([row for row in rows if row.run == run and row.service == "VS"], group):
+            since: list[MembershipRow] = []
+            for row in life:
+                if isinstance(row, MembershipRow):
+                    since.append(row)
+                elif isinstance(row, ViewRow) and row.change is not None:
+                    if row.previous is not None:
+                        for measure, value in _session_change(row, since).items():
+                            found[run, group, f"session change{measure}"].append(value)
+                    since = []
+    return found
+
+
+def _session_change(view: ViewRow, since: Sequence[MembershipRow]) -> dict[str, float]:
+    def time_of(kind: str, change: int | None = None) -> int | None:
+        return next((moment(row) for row in since if row.kind == kind and change in (None, row.number)), None)
+
+    began, blocked = time_of("START_CHANGE"), time_of("BLOCK_OK")
+    start, agreed = time_of("START_CHANGE", view.change), time_of("NEW_VIEW", view.change)
+    synchronized = time_of("SYNCHRONIZED", view.change)
+    found: dict[str, float] = {}
+    if began is not None:
+        found[""] = moment(view) - began
+    if start is not None and agreed is not None:
+        found[": membership"] = agreed - start
+    if began is not None and synchronized is not None:
+        found[": synchronisation"] = synchronized - began
+    if ": membership" in found and ": synchronisation" in found:
+        found[": membership after synchronisation"] = found[": membership"] - found[": synchronisation"]
+    if ": membership" in found and "" in found:
+        found[": view after membership"] = found[""] - found[": membership"]
+    if blocked is not None:
+        found[": blocked"] = moment(view) - blocked
     return found

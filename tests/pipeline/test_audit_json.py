@@ -12,10 +12,11 @@ import pytest
 
 from tests.pipeline.conftest import Call
 from tests.pipeline.test_measures import deliver, send
-from unisono.properties.damages import DAMAGES
+from unisono.properties.damages import DAMAGES, SESSION_DAMAGES
 from unisono.properties.monitors.monitor import KEPT_VIOLATIONS
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, GaugeRow
+from unisono.trace.spool import SpoolWriter
 
 GOLDEN = Path(__file__).parent / "golden" / "audit.json"
 """UNISONO_REWRITE=1 writes it anew: commit only what you can explain, and raise FORMAT where a key changed or went."""
@@ -64,6 +65,24 @@ def test_the_object_is_as_it_was(call: Call, tmp_path: Path) -> None:
     if os.environ.get("UNISONO_REWRITE"):
         GOLDEN.write_text(found, encoding="utf-8")
     assert found == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_a_spool_that_was_cut_is_named_beside_the_violations(call: Call, tmp_path: Path) -> None:
+    rows = small_trace("a")
+    for process in ("a", "b"):
+        with SpoolWriter(tmp_path / f"{process}.spool", "a") as spool:
+            for row in [row for row in rows if row.process == process]:
+                spool.write([row])
+    assert audited(call, tmp_path)[0] == 1, "as whole as it is, nobody is told of a cut"
+    cut = tmp_path / "a.spool"
+    cut.write_bytes(cut.read_bytes()[:-3])
+    code, out, err = call("audit", tmp_path, "--engine", "monitor", "--json")
+    assert (code, json.loads(out)["runs"][0]["counts"]["D1"]) == (1, 2)
+    (line,) = err.splitlines()
+    assert re.fullmatch(
+        rf"unisono: {cut} was cut after \d+ bytes: what its process did last is missing; a violation may come of that",
+        line,
+    )
 
 
 def test_the_first_violations_are_those_that_stand_first(call: Call, tmp_path: Path) -> None:
@@ -131,6 +150,33 @@ def test_a_damaged_copy_of_chaos_is_told_from_it(call: Call, chaos: Path, tmp_pa
         if first["verdict"] != second["verdict"]
     }
     assert different == set(one["counts"])
+
+
+def test_a_kind_that_has_nothing_to_break_names_others_that_have(call: Call, tmp_path: Path) -> None:
+    from unisono.simulation.draw import draw
+    from unisono.simulation.library import load
+    from unisono.simulation.world import run
+
+    run(draw(load("vs-weak", ["duration=6s"]), 1), tmp_path / "weak")
+    code, out, err = call("damage", tmp_path / "weak", "--kind", "decreasing_timestamp", "--out", tmp_path / "x")
+    assert (code, out) == (2, "")
+    named = err.partition("has nothing to break in this run; these kinds have: ")[2].strip().split(", ")
+    assert len(named) > 1
+    assert set(named) & SESSION_DAMAGES
+    for kind in named:
+        assert call("damage", tmp_path / "weak", "--kind", kind, "--out", tmp_path / kind)[0] == 0
+        assert set(DAMAGES[kind].breaks) <= set(audited(call, tmp_path / kind)[1]["runs"][0]["counts"])
+
+
+@pytest.mark.parametrize("columns", ["60", "80"])
+def test_names_of_damages_are_whole_on_any_screen(call: Call, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    _, out, _ = call("damage", "--list")
+    shown = {line.split()[0]: line.split()[1] for line in out.splitlines() if len(line.split()) > 1}
+    assert set(DAMAGES) <= set(shown)
+    assert (shown["changed_body"], shown["session_gap"], shown["removed_view"]) == ("both", "sessions", "groups")
+    _, out, _ = call("damage", "--list", "--json")
+    assert all(one["for"] == shown[one["name"]] for one in json.loads(out)["kinds"])
 
 
 def test_damages_are_listed_and_refused_with_a_word(call: Call, chaos: Path, tmp_path: Path) -> None:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
+from random import Random
 
+from rich.console import Console
+
+from unisono.cli.watch_report import show_watch
 from unisono.pipeline.live.outputs import Counted, Delivered, Flagged, Gauged, Latencies, Line, Process, Standing
 from unisono.pipeline.live.picture import Picture
+from unisono.pipeline.live.run import LIVE, LiveRun
 from unisono.pipeline.live.tables import LiveTables
+from unisono.pipeline.monitor_audit import audit_rows
+from unisono.properties.generator import good_session_trace
 
 
 def delivered(window: int, process: str, messages: int) -> Line:
@@ -44,6 +52,26 @@ def test_what_is_unknown_is_no_violation() -> None:
     integrity = picture.as_json(0)["runs"][0]["properties"]["D1"]
     assert (integrity["verdict"], integrity["unknown"], integrity["violations"]) == ("unknown", 1, 0)
     assert not picture.violated
+
+
+def test_what_no_service_promises_is_not_promised_as_an_audit_says(tmp_path: Path) -> None:
+    rows = good_session_trace(Random(1), events=15)
+    live = LiveRun(rows[0].run)
+    for life in sorted({(row.process, row.incarnation) for row in rows}):
+        live.take(*life, "here", 0, [row for row in rows if (row.process, row.incarnation) == life], 1)
+    lines, found = live.finish_batch(1)
+    LiveTables(tmp_path).write(0, lines)
+    fresh, restored = Picture(), Picture()
+    restored.restore(tmp_path)
+    restored.take(1, [], [])
+    fresh.take(0, lines, [found])
+    (audited,) = audit_rows(rows)
+    for picture in (fresh, restored):
+        shown = picture.as_json(0)
+        told = {name: one["verdict"] for name, one in shown["runs"][0]["properties"].items()}
+        assert told == {name: audited.verdicts[name] for name in LIVE}
+        assert told["O6"] == "not promised"
+        Console(file=StringIO()).print(show_watch(shown, "here:1"))
 
 
 def test_after_a_restart_the_last_batch_counts_once_whether_it_is_done_again_or_not(tmp_path: Path) -> None:

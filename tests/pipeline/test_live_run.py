@@ -10,6 +10,7 @@ import msgspec
 
 from tests.pipeline.running_trace import RunningTrace
 from tests.pipeline.traces import GOOD, HOLES, sampled
+from unisono.pipeline.live.integrity import LiveFifo
 from unisono.pipeline.live.lives import FORGET_NANOSECONDS, LATENESS_NANOSECONDS
 from unisono.pipeline.live.outputs import (
     Counted,
@@ -111,7 +112,7 @@ def watched(rows: Sequence[AnyRow], random: Random, batch: int = 9) -> Watched:
 
 
 def by_monitors(rows: Sequence[AnyRow]) -> Counter[tuple[object, ...]]:
-    suite = MonitorSuite(LIVE)
+    suite = MonitorSuite(LIVE, forms={"O2": LiveFifo})
     for row in rows:
         suite.observe(row)
     suite.finish()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from unisono.pipeline.live import tables
-from unisono.pipeline.live.outputs import TABLES, Counted, Flagged, Installed, Latencies, Line
+from unisono.pipeline.live.outputs import TABLES, Counted, Flagged, Installed, Latencies, Line, Reported
 from unisono.pipeline.live.run import LIVE
 from unisono.pipeline.live.tables import LiveTables, covering, read_lines
 
@@ -46,6 +46,22 @@ def test_every_kind_of_line_is_read_as_it_was_written(tmp_path: Path) -> None:
     live = LiveTables(tmp_path)
     live.write(0, lines)
     assert [*live.read("latencies"), *live.read("views")] == lines
+
+
+def test_files_without_a_column_that_lines_have_now_become_one_with_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyarrow import parquet
+
+    monkeypatch.setattr(tables, "SMALL_FILES", 12)
+    live = LiveTables(tmp_path)
+    for batch in range(20):
+        live.write(batch, [Reported("run", "p", 1, "host", batch, 1, 5, ["VS"])])
+        if batch == 0:
+            (first,) = (tmp_path / "reports").iterdir()
+            parquet.write_table(parquet.read_table(first).drop_columns(["services"]), first)
+    read = [line.services for line in live.read("reports") if isinstance(line, Reported)]
+    assert read == [None, *[["VS"]] * 19]
 
 
 def test_small_files_become_one_and_count_once_even_where_that_was_cut_short(

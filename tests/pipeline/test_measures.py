@@ -24,7 +24,17 @@ from unisono.simulation.library import load
 from unisono.simulation.world import run
 from unisono.trace.parquet import write_tables
 from unisono.trace.run_directory import read_run, write_run
-from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, RepairRow, SendRow
+from unisono.trace.schema import (
+    AnyRow,
+    DeliverRow,
+    GaugeRow,
+    MembershipRow,
+    RepairRow,
+    SendRow,
+    StatisticRow,
+    ViewRow,
+)
+from unisono.trace.schema import Value as Told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,8 +48,9 @@ SCENARIOS = {
     "mixed-services": ("workload[0].rate=3",),
     "lossy-lan": ("duration=2s", "settle=3s"),
     "slow-receiver": ("duration=6s", "settle=2s", "workload[0].rate=60"),
+    "vs-servers": ("duration=10s", "settle=6s", "fault[1].at=7s", "options.block=ask"),
 }
-"""With a view change and a crash; views that are agreed in silence; repairs; and sends that wait."""
+"""With a view change and a crash; views agreed in silence; repairs; sends that wait; and changes of sessions."""
 
 
 def message(process: str, number: int, time: float, **columns: Any) -> dict[str, Any]:
@@ -113,7 +124,25 @@ def by_hand() -> list[AnyRow]:
         )
     ]
     joins: list[AnyRow] = [MembershipRow(kind="JOIN", run="r", group="g", process="a", truth=0)]
-    return [*two_receivers(), *real_runs(), *repairs, *gauges, *joins]
+    return [*two_receivers(), *real_runs(), *repairs, *gauges, *joins, *session()]
+
+
+def session() -> Iterable[AnyRow]:
+    """One member comes into a view by two start-changes, the second of which stands; then what two messages cost."""
+    place: dict[str, Any] = {"run": "s", "group": "g", "process": "a", "incarnation": 1, "service": "VS"}
+    told = [("START_CHANGE", 1, 0), ("VIEW", 1, 1), ("START_CHANGE", 2, 10), ("BLOCK_OK", 2, 12), ("NEW_VIEW", 2, 13)]
+    told += [("START_CHANGE", 3, 14), ("SYNCHRONIZED", 3, 15), ("NEW_VIEW", 3, 18), ("VIEW", 3, 20)]
+    for position, (kind, change, time) in enumerate(told):
+        place |= {"kind": kind, "position": position, "truth": time * SECOND}
+        if kind == "VIEW":
+            view: dict[str, Any] = {"start_time": 0, "leader": "a", "leader_incarnation": 1, "leader_sequence": 0}
+            previous = "one" if change == 3 else None
+            yield ViewRow(**place, **view, previous=previous, role="sender", start=[], view=str(change), change=change)
+        else:
+            yield MembershipRow(**place, number=change)
+    for nanoseconds in (9000.0, 15000.0):
+        values = [Told("nanoseconds", nanoseconds), Told("messages", 2.0)]
+        yield StatisticRow(**{**place, "kind": "SESSION_OVERHEAD"}, values=values)
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +202,19 @@ def test_measures_that_are_reckoned_by_hand(values: list[Value]) -> None:
     assert mine["repairs per message", ""] == 0.2
     assert (mine["blocked by window", "max"], mine["blocked by view", "max"]) == (0.1, 0.0)
     assert mine["datagrams a second", "mean"] == 0.7
+    ours = {measure: value for (name, measure, key), value in found.items() if name == "s" and key == "mean"}
+    overhead = ours.pop("session overhead")
+    assert (overhead, {measure: value / SECOND for measure, value in ours.items()}) == (
+        12_000,
+        {
+            "session change": 10,
+            "session change: membership": 4,
+            "session change: synchronisation": 5,
+            "session change: membership after synchronisation": -1,
+            "session change: view after membership": 6,
+            "session change: blocked": 8,
+        },
+    )
 
 
 @pytest.mark.usefixtures("spark")

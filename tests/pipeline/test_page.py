@@ -22,7 +22,7 @@ from unisono.pipeline.story import Story, story
 from unisono.pipeline.templating import duration_words
 from unisono.pipeline.trace_columns import TraceTables
 from unisono.properties.damages import DAMAGES
-from unisono.properties.promises import PROTOCOL, promised
+from unisono.properties.promises import promised
 from unisono.properties.registry import PROPERTIES
 from unisono.simulation.scenario import Fault, Network, Scenario, Workload
 from unisono.simulation.scenario_text import write_scenario
@@ -93,7 +93,7 @@ def page_of(rows: list[AnyRow]) -> str:
 def test_a_page_has_a_verdict_for_each_property_and_a_lane_for_each_life(rows: list[AnyRow]) -> None:
     page = page_of(rows)
     assert "Every promise held." in page
-    kept = [property_id for property_id in PROPERTIES if promised(PROTOCOL, "RSO", property_id)]
+    kept = [property_id for property_id in PROPERTIES if promised("RSO", property_id)]
     assert page.count('<span class="badge held">held</span>') == len(kept) + 1
     assert page.count("No service in this run promises it.") == len(PROPERTIES) - len(kept)
     for item in PROPERTIES.values():

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from tests.pipeline.browser import INSTALL, Scheme, find_browser, look
+from tests.pipeline.session_traces import session_rows
 from tests.pipeline.traces import counter_example
 from unisono.pipeline.comparison import write_comparison
 from unisono.pipeline.monitor_audit import audit_rows, audit_with_monitors
 from unisono.pipeline.page import render_page
+from unisono.pipeline.session_story import QUANTITIES
 from unisono.properties.damages import DAMAGES
 from unisono.simulation.scenario import Fault, Network, Scenario, Workload
 from unisono.simulation.world import World
@@ -40,6 +42,8 @@ SCENARIO = Scenario(
 )
 
 WRONG = "wrong"
+GOOD = ("good", "sessions")
+"""Pages of runs that break no promise."""
 _BAD_PARTS = """<div style="width:3000px">wide</div><p style="color:#888;background:#999">pale</p>
 <a href="#nowhere">loose</a><i id="verdicts">twice</i><img src="missing.png" alt=""><script>undefined.name</script>
 <figure><svg width="1" height="1"></svg></figure>"""
@@ -58,7 +62,7 @@ def browser() -> Path:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """A good run, a damaged copy, both compared, and counter-examples of other kinds."""
+    """A good run, a damaged copy, both compared, counter-examples of other kinds, and a run of sessions."""
     world = World(SCENARIO, keep_rows=True)
     world.run()
     damaged = DAMAGES["removed_delivery"].apply(world.rows, Random(1))
@@ -71,6 +75,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     found = {name: _page(rows) for name, rows in (("good", world.rows), ("damaged", damaged))}
     found["both"] = (folder / "both.html").read_text(encoding="utf-8")
     found |= {name: _page(counter_example(name)) for name in ("M4", "L6")}
+    found["sessions"] = _page(session_rows())
     return found | {WRONG: found["M4"].replace("</main>", f"{_BAD_PARTS}</main>").replace("offending", "")}
 
 
@@ -133,13 +138,21 @@ def test_every_figure_has_a_size_a_title_and_a_caption(findings: Findings) -> No
                 assert min(figure["size"]) > 50
 
 
+def test_sessions_have_a_figure_for_each_of_the_six_quantities(findings: Findings) -> None:
+    signs = [quantity.sign for quantity in QUANTITIES]
+    for width in WIDTHS:
+        figures = findings["sessions", width]["figures"]
+        assert [sign for figure in figures for sign in signs if figure["title"].startswith(f"{sign},")] == signs
+    assert not any(figure["title"].startswith("δ1,") for figure in findings["good", WIDTHS[0]]["figures"])
+
+
 def test_every_link_leads_somewhere_in_the_page(findings: Findings) -> None:
     assert {place: (one["loose"], one["twice"]) for place, one in findings.items()} == dict.fromkeys(findings, ([], []))
 
 
 def test_every_diagram_highlights_what_is_wrong(findings: Findings) -> None:
     for (name, width), one in findings.items():
-        assert bool(one["diagrams"]) == (name != "good"), (name, width)
+        assert bool(one["diagrams"]) == (name not in GOOD), (name, width)
         for diagram in one["diagrams"]:
             assert diagram["offending"] or diagram["silence"]
             assert diagram["thick"]
@@ -151,7 +164,7 @@ def test_messages_are_picked_out_and_processes_put_aside(findings: Findings) -> 
     for (name, _), one in findings.items():
         assert all(one["picked"])
         assert all(one["aside"])
-        assert bool(one["picked"]) == (name != "good")
+        assert bool(one["picked"]) == (name not in GOOD)
 
 
 def test_without_a_browser_it_is_said_why(monkeypatch: pytest.MonkeyPatch) -> None:

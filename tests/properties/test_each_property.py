@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from unisono.properties.registry import Violation, monitor_violations, oracle_violations
 from unisono.trace.schema import (
     AnyRow,
@@ -510,6 +512,14 @@ def test_l2_who_wants_a_living_source_has_it_in_the_last_view() -> None:
     text = "carol~3c lives and sends, but is not in the last view."
     assert outsider("all").violations() == [bob("L2", 3, None, text)]
     assert outsider("alice, carol").violations() == [bob("L2", 3, None, text)]
+
+
+def test_l2_does_not_miss_who_joined_last_as_a_receiver() -> None:
+    for role, found in (("sender", ["L2"]), ("receiver", [])):
+        trace = outsider()
+        joined = next(index for index, row in enumerate(trace.rows) if (row.kind, row.process) == ("JOIN", "carol"))
+        trace.rows[joined] = replace(trace.rows[joined], role=role)
+        assert [violation.property for violation in trace.violations()] == found
 
 
 def test_l2_does_not_miss_a_source_that_is_not_wanted_or_cannot_be_reached() -> None:

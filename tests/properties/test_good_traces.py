@@ -6,6 +6,9 @@ from collections import Counter
 from random import Random
 
 from unisono.properties.generator import NAMES, good_trace
+from unisono.properties.generator.agreement import AgreedView
+from unisono.properties.generator.changes import begins_in, first_above
+from unisono.properties.generator.population import Life, Member, Message
 from unisono.properties.oracles.cycles import in_a_cycle
 from unisono.properties.oracles.total import runs_of_one_order
 from unisono.properties.promises import PRECISION_NANOSECONDS
@@ -236,3 +239,34 @@ def test_positions_are_dense_and_times_in_order() -> None:
 def test_equal_seeds_give_equal_traces() -> None:
     assert good_trace(Random(3), events=40) == good_trace(Random(3), events=40)
     assert good_trace(Random(3), events=40) != good_trace(Random(4), events=40)
+
+
+def test_who_comes_into_an_era_passes_nothing_that_a_source_sent_after_it() -> None:
+    """Carol goes on and sends; alice comes back into the era that carol left, and bob and she are at one place."""
+    rows = good_trace(Random(5268694), events=25)
+    assert oracle_violations(rows) + monitor_violations(rows) == []
+
+
+def test_what_a_source_sent_after_an_era_has_no_place_in_it() -> None:
+    alice, carol = (Member(Life(name, 1, 0), "market", "sender", "RTO", "all") for name in ("alice", "carol"))
+    era = AgreedView(0, carol, 1, [carol])
+    carol.sent = [Message(number, number, 10 * number, 0, 0) for number in (1, 2, 3)]
+    assert first_above(era, carol, (15, "alice", 1)) == 2
+    assert first_above(era, carol, (50, "alice", 1)) == 4
+    alice.lowest[carol] = 3
+    assert begins_in(era, alice, carol) == 3
+    era.ends[carol] = 2
+    assert first_above(era, carol, (5, "alice", 1)) == 1
+    assert first_above(era, carol, (50, "alice", 1)) == 2
+    assert begins_in(era, alice, carol) == 2
+
+
+def test_who_was_to_send_no_more_and_sent_elsewhere_ends_an_era() -> None:
+    """Carol says in heidi's era that she will only receive, but goes on, sends, and becomes a receiver elsewhere."""
+    rows = good_trace(Random(777199424015), events=87, names=NAMES)
+    assert oracle_violations(rows) + monitor_violations(rows) == []
+
+
+def test_who_sent_and_comes_back_as_a_receiver_raises_no_alarm() -> None:
+    rows = good_trace(Random(853004578824), events=120)
+    assert oracle_violations(rows) + monitor_violations(rows) == []

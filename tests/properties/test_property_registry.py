@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from unisono.properties.promises import PROMISES, PROTOCOL, exempt_services, promised
+from unisono.properties.promises import PROMISES, exempt_services, promised
 from unisono.properties.registry import PROPERTIES
 
 
@@ -69,7 +69,7 @@ def test_every_promise_says_what_it_leaves_out() -> None:
 )
 def test_what_a_service_promises(service: str, ids: set[str]) -> None:
     def kept(role: Literal["sender", "receiver"] | None) -> set[str]:
-        return {property_id for property_id in PROPERTIES if promised("intergroup", service, property_id, role)}
+        return {property_id for property_id in PROPERTIES if promised(service, property_id, role)}
 
     assert kept("receiver") == ids | {"L6", "L7"}
     views = {"M3"} & ids
@@ -81,15 +81,26 @@ def test_what_a_service_promises(service: str, ids: set[str]) -> None:
     assert kept(None) == kept("receiver") | kept("sender")
 
 
+def test_what_sessions_promise() -> None:
+    def kept(service: str, role: Literal["sender", "receiver"] | None) -> set[str]:
+        return {property_id for property_id in PROPERTIES if promised(service, property_id, role)}
+
+    weak = {"M1", "M2", "M3", "M4", "D1", "D2", "O1", "O2", "L1", "L2", "L6", "L7", "L8"}
+    strong = weak | {"M5", "M8", "M10", "D3", "D4", "D5", "D6", "D9", "D12", "L3", "L4"}
+    for role in ("sender", "receiver", None):
+        assert kept("VS-weak", role) == weak
+        assert kept("VS", role) == strong
+
+
 def test_a_service_that_is_not_in_the_table_is_held_to_everything() -> None:
     for property_id in PROPERTIES:
-        assert promised(PROTOCOL, None, property_id)
-        assert promised(PROTOCOL, "RT0", property_id)
-        assert promised(PROTOCOL, "RT0", property_id, "sender")
+        assert promised(None, property_id)
+        assert promised("RT0", property_id)
+        assert promised("RT0", property_id, "sender")
 
 
 def test_the_exempt_services_are_those_without_the_promise() -> None:
-    assert exempt_services("intergroup", "D2") == {"UU"}
-    assert exempt_services("intergroup", "D1") == frozenset()
-    assert exempt_services("intergroup", "O3") == frozenset()
-    assert exempt_services("intergroup", "O3", "receiver") == {"UU", "USO", "RSO", "ALF"}
+    assert exempt_services("D2") == {"UU"}
+    assert exempt_services("D1") == frozenset()
+    assert exempt_services("O3") == {"VS", "VS-weak"}
+    assert exempt_services("O3", "receiver") == {"UU", "USO", "RSO", "ALF", "VS", "VS-weak"}

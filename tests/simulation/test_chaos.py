@@ -36,9 +36,11 @@ def test_chaos_holds(seed: int) -> None:
 
 ELSEWHERE = ("chaos", "hierarchy-1000", "large-audience", "receiver-churn")
 """The first is run above; the others take their time: `make hierarchy` and `make audience` run ones like them."""
+OTHERS = [name for name in builtin_names() if name not in ELSEWHERE and not name.startswith("vs-")]
+"""Those of virtual synchrony are in test_session_scenarios.py."""
 
 
-@pytest.mark.parametrize("name", [name for name in builtin_names() if name not in ELSEWHERE])
+@pytest.mark.parametrize("name", OTHERS)
 def test_every_other_scenario_does_what_it_says(name: str) -> None:
     scenario = load(name)
     outcome = run(draw(scenario, 1))

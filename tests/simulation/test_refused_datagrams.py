@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from tests.simulation.session_worlds import session_situation
 from tests.simulation.test_replay import CHURN, HIERARCHY, Recording, record_nodes
 from tests.simulation.worlds import situation
 from unisono.engine import Address, DatagramReceived, Note
@@ -14,7 +15,7 @@ from unisono.fingerprint import fingerprint
 from unisono.simulation.damage import damage
 from unisono.wire.refusals import Refusal
 
-NAMED = {"churn": CHURN, "hierarchy": HIERARCHY}
+NAMED = {"churn": CHURN, "hierarchy": HIERARCHY, "session": session_situation("parted and met", 2)}
 STATES = 25
 """How many states of each life are tried."""
 
@@ -37,7 +38,7 @@ def hostile_datagrams(random: Random, genuine: list[bytes]) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("name", ["churn", "hierarchy", "loss", "fragments", "stopped reader", "restarts"])
+@pytest.mark.parametrize("name", ["churn", "hierarchy", "loss", "fragments", "stopped reader", "restarts", "session"])
 def test_what_is_refused_leaves_the_state_as_it_was(name: str) -> None:
     random = Random(name)
     reasons: Counter[str] = Counter()

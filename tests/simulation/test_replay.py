@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.simulation.courier import Courier
+from tests.simulation.session_worlds import session_situation
 from tests.simulation.worlds import SITUATIONS, run_world, scenario, situation
 from unisono.engine import Address, Effect, Engine, Fact
 from unisono.fingerprint import fingerprint
@@ -152,7 +153,11 @@ HIERARCHY = msgspec.structs.replace(
 """Control processes that find each other, lose each other and come back; all but the first are in no group."""
 
 
-@pytest.mark.parametrize("engine", ["node", "intergroup", "control", "courier", "site"])
+SESSIONS = ("parted and met", "sending goes on", "the application is asked", "weak", "controllers")
+"""Situations of sessions: the nodes are members, membership servers and controllers."""
+
+
+@pytest.mark.parametrize("engine", ["node", "intergroup", "control", "courier", "site", "session"])
 def test_a_replay_gives_the_same_effects(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if engine == "courier":
         recordings = record_couriers(COURIER_SCENARIO)
@@ -160,6 +165,10 @@ def test_a_replay_gives_the_same_effects(engine: str, monkeypatch: pytest.Monkey
         recordings = record_nodes(SITE_SCENARIO, site=True, daemon="p3")
         seen = {type(fact).__name__ for recording in recordings for fact, *_ in recording.steps}
         assert {"Listening", "ListenFailed", "ChannelOpened", "FrameReceived", "ChannelFailed"} <= seen
+    elif engine == "session":
+        recordings = [recording for name in SESSIONS for recording in record_nodes(session_situation(name, 3))]
+        seen = {type(fact).__name__ for recording in recordings for fact, *_ in recording.steps}
+        assert {"BlockOk", "ChannelOpened", "FrameReceived", "ChannelFailed", "DatagramReceived"} <= seen
     elif engine == "control":
         recordings = record_control(HIERARCHY, monkeypatch)
         assert {recording.state.leads for recording in recordings} == {True, False}
@@ -192,7 +201,17 @@ def test_another_generator_gives_other_effects() -> None:
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_a_copy_goes_on_like_the_original(name: str) -> None:
-    recording = max(record_nodes(situation(name, 5)), key=lambda recording: len(recording.steps))
+    _copy_in_the_middle(max(record_nodes(situation(name, 5)), key=lambda recording: len(recording.steps)))
+
+
+@pytest.mark.parametrize("name", ["sending goes on", "controllers"])
+def test_a_copy_of_a_session_goes_on_like_the_original(name: str) -> None:
+    """Members, servers and controllers: their links hold each other."""
+    for recording in record_nodes(session_situation(name, 5)):
+        _copy_in_the_middle(recording)
+
+
+def _copy_in_the_middle(recording: Recording) -> None:
     middle = len(recording.steps) // 2
     original = recording.build()
     for fact, now, wall, _ in recording.steps[:middle]:

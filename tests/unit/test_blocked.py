@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from unisono.intergroup.blocked import Blocked
+from unisono.reliable.blocked import Blocked
 
 
 def test_each_wait_is_counted_for_what_it_was() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from unisono.cli.collect import _in_words
+from unisono.cli.collect import LISTEN, _in_words
 from unisono.cli.main import run
 
 
@@ -38,6 +39,12 @@ def test_help_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert "unisono collect --data traces" in shown
 
 
+def test_the_help_of_watch_names_the_port_that_a_collector_has(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["watch", "--help"])
+    assert set(re.findall(r"unisono watch (\S+:\d+)", capsys.readouterr().out)) == {LISTEN}
+
+
 def test_a_line_says_how_it_goes() -> None:
     facts = {
         "connections": 2,
@@ -47,6 +54,8 @@ def test_a_line_says_how_it_goes() -> None:
         "log": {"begin": 0, "end": 9, "bytes": 100},
         "open": ["r"],
     }
+    assert _in_words({**facts, "open": []}).endswith(", 0 runs go on")
+    assert _in_words({**facts, "open": ["r", "s"]}).endswith(", 2 runs go on")
     assert _in_words(facts) == (
-        "2 connected, 9 reports stored, 1 came twice, 3 refused; the log has offsets 0 to 9, 1 runs go on"
+        "2 connected, 9 reports stored, 1 came twice, 3 refused; the log has offsets 0 to 9, 1 run goes on"
     )

@@ -168,6 +168,17 @@ def test_one_seed_that_did_not(call: Call, violated: dict[int, tuple[str, ...]])
     assert "replay: unisono simulate quiet-lan --seed 4 --set 'says=two words'" in out
 
 
+def test_properties_are_in_the_order_of_the_registry(call: Call, violated: dict[int, tuple[str, ...]]) -> None:
+    violated[4] = names = ("D10", "D2", "M10", "M2", "M1", "L1")
+    _, out, _ = call("simulate", "quiet-lan", "--seed", "4")
+    shown = [line.split()[0] for line in out.splitlines() if line.rstrip().endswith("violated (1)")]
+    assert shown == ["D2", "D10", "M1", "M2", "M10", "L1"]
+    assert "violates D2 (1), D10 (1), M1 (1), M2 (1), M10 (1), L1 (1)" in out
+    _, out, _ = call("simulate", "quiet-lan", "--seeds", "4:5", "--jobs", "1", "--json")
+    assert list(json.loads(out)["violated"]) == shown
+    assert sorted(shown) == sorted(names)
+
+
 @pytest.mark.usefixtures("violated")
 def test_a_run_that_breaks_an_assertion(call: Call) -> None:
     code, out, err = call("simulate", "quiet-lan", "--seed", "13")

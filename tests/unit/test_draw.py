@@ -17,7 +17,7 @@ from unisono.simulation.partitions import draw_groups
 from unisono.simulation.scenario import Scenario
 from unisono.simulation.scenario_checks import check
 from unisono.simulation.scenario_file import read_scenario
-from unisono.simulation.scenario_keys import DISK_FAULTS, DRAWN_MESSAGES, FAULTS
+from unisono.simulation.scenario_keys import DISK_FAULTS, DRAWN_MESSAGES, FAULTS, ONLY_SESSIONS
 from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.streams import stream
 from unisono.units import MILLISECOND, SECOND
@@ -109,7 +109,7 @@ def test_faults_keep_within_their_bounds() -> None:
                 assert fault.above is not None
                 assert 300 <= fault.above <= 1400
         assert len(gone) <= (scenario.members - 1) // 2
-    assert set(kinds) == set(FAULTS) - {"count_audience"}  # counting is no fault
+    assert set(kinds) == set(FAULTS) - {"count_audience", *ONLY_SESSIONS}  # counting is no fault
     assert set(damages) == set(DISK_FAULTS)
     assert singled_out == {None, *DRAWN_MESSAGES}
     assert set(sizes) == set(range(3, 17))

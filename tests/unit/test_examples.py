@@ -28,6 +28,15 @@ def test_the_scenario_of_the_readme_is_the_example_and_holds() -> None:
     assert read_scenario(blocks[0]).name == "late-subscriber"
 
 
+def test_the_session_of_the_scenario_page_does_what_the_page_says() -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "scenarios.md").read_text(), re.DOTALL)
+    (example,) = [block for block in blocks if "a-server-dies" in block]
+    outcome = run(draw(read_scenario(example), 0))
+    assert outcome.violations == []
+    assert outcome.marks["vs-server-changed"] > 0
+    assert outcome.marks["vs-block-forced"] == 2
+
+
 def test_the_example_from_code_prints_what_the_docs_show(capsys: pytest.CaptureFixture[str]) -> None:
     world = main()
     shown = re.findall(r"```text\n(.*?)```", (ROOT / "docs" / "delivery.md").read_text(), re.DOTALL)

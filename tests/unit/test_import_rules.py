@@ -20,6 +20,9 @@ DRIVERS_AND_LABORATORY = {
     "pipeline",
     "properties",
     "runtime",
+    "serving",
+    "session",
+    "session_group",
     "simulation",
     "sweeps",
     "sync",
@@ -98,7 +101,8 @@ def test_a_planted_import_breaks_its_rule(copy: Path, path: str, text: str, cont
 def test_two_engines_stay_apart_once_both_are_listed(copy: Path) -> None:
     config = copy / "pyproject.toml"
     text = config.read_text(encoding="utf-8")
-    for line in ('protected_modules = ["unisono.intergroup"]', 'modules = ["unisono.intergroup"]'):
+    engines = '["unisono.intergroup", "unisono.virtual_synchrony"]'
+    for line in (f"protected_modules = {engines}", f"modules = {engines}"):
         assert line in text
         text = text.replace(line, line.replace("]", ', "unisono.precedence"]'))
     config.write_text(text, encoding="utf-8")

@@ -146,3 +146,4 @@ def test_the_advice_says_what_to_do() -> None:
     for text in (advice("g", "", "multicast", SECOND), advice("g", "lab", "mesh", SECOND)):
         assert "unisono doctor g" in text
         assert "--realm" in text
+        assert "Groups of sessions" in text

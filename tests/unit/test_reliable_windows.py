@@ -194,6 +194,19 @@ def test_whatever_the_order_of_arrival_everything_is_taken_in_order(order: list[
     assert taken == list(range(5, 25))
 
 
+@given(st.sets(st.integers(5, 40)), st.integers(4, 45))
+def test_what_is_missing_is_all_that_exists_and_has_not_come(came: set[int], highest: int) -> None:
+    window = ReceiveWindow(5, LIMIT)
+    for sequence in sorted(came):
+        window.announce(sequence)
+        assert window.offer(message(sequence)) is Offer.TAKEN
+    window.announce(highest)
+    ranges = list(window.missing())
+    missing = [sequence for first, last in ranges for sequence in range(first, last + 1)]
+    assert missing == [sequence for sequence in range(5, max(came | {highest}) + 1) if sequence not in came]
+    assert all(first <= last for first, last in ranges)
+
+
 def test_empty_messages_fill_a_receive_window_too() -> None:
     window = ReceiveWindow(1, LIMIT)
     offers = [window.offer(message(sequence, 0)) for sequence in range(2, 10_000)]

@@ -217,7 +217,7 @@ def fragment_body(sequence: int, index: int, count: int, payload: bytes) -> byte
             plain_datagram(1, data_body(timestamp=TIMESTAMP_LIMIT, count=2, rest=MESSAGE_HEAD.pack(0, 1, 0))),
             Refusal.TIMESTAMP,
         ),
-        (plain_datagram(1, data_body(flags=32)), Refusal.FLAGS),
+        (plain_datagram(1, data_body(flags=2 | 8)), Refusal.FLAGS),
         (plain_datagram(1, data_body(flags=3)), Refusal.FLAGS),
         (plain_datagram(1, fragment_body(9, 0, 1, b"x")), Refusal.FRAGMENT),
         (plain_datagram(1, fragment_body(9, 2, 2, b"x")), Refusal.FRAGMENT),

@@ -13,7 +13,7 @@ from unisono.cli.simulation_report import echo_json
 from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.opening import spark_for
 from unisono.pipeline.report import AuditReport
-from unisono.pipeline.runs import find_runs
+from unisono.pipeline.runs import cuts_of, find_runs
 from unisono.trace.holes import holes_of
 
 INTERRUPTED = 130
@@ -54,8 +54,9 @@ def audit(
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     for run in find_runs(directories):
-        for hole in holes_of(run.path):
-            typer.echo(f"unisono: {run.path}: {hole}; a violation may come of that", err=True)
+        holes = [f"{run.path}: {hole}" for hole in holes_of(run.path)]
+        for lacking in (*holes, *cuts_of(run)):
+            typer.echo(f"unisono: {lacking}; a violation may come of that", err=True)
     code = 0 if report.held else 1
     if as_json:
         echo_json({**report.as_json(), "exit": code})

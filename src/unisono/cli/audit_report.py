@@ -42,7 +42,7 @@ def show_audit(report: AuditReport) -> None:
     if len(broken) > _SHOWN_RUNS:
         typer.echo(f"and {len(broken) - _SHOWN_RUNS} more runs with violations")
     deliveries = sum(run.facts.rows["deliver"] for run in report.runs)
-    typer.echo(f"{deliveries} deliveries audited in {sum(report.seconds.values()):.1f} s by {report.engine}")
+    typer.echo(f"{deliveries} deliveries audited in {report.wall_seconds:.1f} s by {report.engine}")
     typer.echo(f"{_counted(len(report.runs), 'run')}, {len(report.runs) - len(broken)} held, {len(broken)} violated")
 
 

@@ -7,10 +7,11 @@ import contextlib
 import os
 import sys
 import threading
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from unisono.errors import SettingError
 from unisono.events import (
     DroppedOut,
     Excluded,
@@ -24,6 +25,8 @@ from unisono.events import (
 )
 from unisono.group import Group, GroupEvent, join
 from unisono.runtime.loops import run
+from unisono.session import Session
+from unisono.session_group import SessionEvent, SessionGroup
 from unisono.settings import Service
 
 INTERRUPTED = 130
@@ -63,6 +66,10 @@ def chat(
         str | None, typer.Option(help="A network interface or address; by default $UNISONO_INTERFACE.")
     ] = None,
     service: Annotated[Service, typer.Option(help="How you receive, see below; others may choose another.")] = "source",
+    servers: Annotated[
+        list[str] | None,
+        typer.Option("--server", metavar="HOST:PORT", help="Talk in a session of membership servers; may be repeated."),
+    ] = None,
 ) -> None:
     """Talk in a group: lines that you type go to everyone, theirs are shown.
 
@@ -82,25 +89,33 @@ def chat(
       unisono chat lobby
       unisono chat lobby --name ada --realm lab
       unisono chat lobby --service timestamp
+      unisono chat lobby --server 127.0.0.1:7500
     """
-    talk = join(
-        group,
-        name=name,
-        realm=realm,
-        transport=transport,
-        seeds=tuple(seeds or ()),
-        interface=interface,
-        storage=None,
-        service=service,
-        membership=True,
-    )
+    options: dict[str, Any] = {
+        "name": name,
+        "realm": realm,
+        "transport": transport,
+        "seeds": tuple(seeds or ()),
+        "interface": interface,
+        "storage": None,
+    }
+    if servers and service != "source":
+        raise SettingError("service", "a session has no services; leave out --service, or --server")
     try:
-        run(_talk(talk))
+        if servers:
+            run(_talk_in_session(Session(servers=servers, **options), group))
+        else:
+            run(_talk(join(group, service=service, membership=True, **options)))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
 
 
-async def _talk(group: Group) -> None:
+async def _talk_in_session(session: Session, group: str) -> None:
+    async with session:
+        await _talk(session.join(group))
+
+
+async def _talk(group: Group | SessionGroup) -> None:
     async with group:
         who = group.process.name
         typer.echo(f"* you are {who} in {group.name}; type and press Enter, Ctrl-D leaves")
@@ -117,7 +132,7 @@ async def _talk(group: Group) -> None:
                     await task
 
 
-async def _speak(group: Group) -> None:
+async def _speak(group: Group | SessionGroup) -> None:
     lines: asyncio.Queue[bytes | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     threading.Thread(target=_read_lines, args=(loop, lines), daemon=True).start()
@@ -139,16 +154,16 @@ def _read_lines(loop: asyncio.AbstractEventLoop, lines: asyncio.Queue[bytes | No
         loop.call_soon_threadsafe(lines.put_nowait, None)
 
 
-async def _show(group: Group, who: str) -> None:
+async def _show(group: Group | SessionGroup, who: str) -> None:
     async for event in group:
-        if isinstance(event, Gap):
+        if isinstance(event, Gap) and isinstance(group, Group):
             group.recover(event.source, event.first, event.last)
         for line in _lines(event, who):
             typer.echo(line)
         sys.stdout.flush()
 
 
-def _lines(event: GroupEvent, who: str) -> list[str]:
+def _lines(event: GroupEvent | SessionEvent, who: str) -> list[str]:
     if isinstance(event, Message):
         text = event.data.decode(errors="replace")
         shown = "".join(c if c.isprintable() else "�" for c in text)

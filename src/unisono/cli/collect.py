@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
+from unisono.cli.signals import on_end_signal
 from unisono.errors import SettingError
 from unisono.runtime.collected_runs import GONE_SECONDS, SETTLE_SECONDS
 from unisono.runtime.collecting import Collecting, CollectorOptions
@@ -79,11 +79,8 @@ def _positive(name: str, text: str, parse: Any) -> int:
 
 async def _serve(options: CollectorOptions, as_json: bool) -> None:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
     show = _JsonLines() if as_json else _Lines()
-    try:
+    with on_end_signal(stop.set):
         collecting = Collecting(options, show.tell)
         showing = asyncio.ensure_future(_show_status(collecting, show))
         try:
@@ -91,9 +88,6 @@ async def _serve(options: CollectorOptions, as_json: bool) -> None:
         finally:
             showing.cancel()
             show.end()
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
 
 
 async def _show_status(collecting: Collecting, show: _Lines | _JsonLines) -> None:
@@ -155,5 +149,6 @@ def _in_words(facts: dict[str, Any]) -> str:
         f"{facts['connections']} connected, {facts['reports']} reports stored"
         + (f", {facts['duplicates']} came twice" if facts["duplicates"] else "")
         + (f", {refused} refused" if refused else "")
-        + f"; the log has offsets {facts['log']['begin']} to {facts['log']['end']}, {len(facts['open'])} runs go on"
+        + f"; the log has offsets {facts['log']['begin']} to {facts['log']['end']}, "
+        + ("1 run goes on" if len(facts["open"]) == 1 else f"{len(facts['open'])} runs go on")
     )

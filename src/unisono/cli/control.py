@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 from typing import Annotated
 
 import typer
 
+from unisono.cli.signals import on_end_signal
 from unisono.errors import NetworkError, UnisonoError
 from unisono.events import SiteChanged
 from unisono.runtime.loops import run
@@ -45,24 +45,17 @@ def control(
 async def _serve(process: Process, as_json: bool) -> None:
     changes: asyncio.Queue[SiteChanged | UnisonoError | None] = asyncio.Queue()
     process.watch_site(changes.put_nowait)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, changes.put_nowait, None)
-    try:
-        await process.start()
-        silence = loop.call_later(_PATIENCE_SECONDS, _say_waiting)
-        try:
-            while (change := await changes.get()) is not None:
+    with on_end_signal(lambda: changes.put_nowait(None)):
+        async with process:
+            silence = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, _say_waiting)
+            try:
+                while (change := await changes.get()) is not None:
+                    silence.cancel()
+                    if isinstance(change, UnisonoError):
+                        raise change
+                    _show(change, process.realm, as_json)
+            finally:
                 silence.cancel()
-                if isinstance(change, UnisonoError):
-                    raise change
-                _show(change, process.realm, as_json)
-        finally:
-            silence.cancel()
-    finally:
-        await process.close()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
 
 
 def _show(change: SiteChanged, realm: str, as_json: bool) -> None:

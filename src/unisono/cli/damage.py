@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import TraceError
 from unisono.pipeline.runs import find_runs, read_rows
-from unisono.properties.damages import DAMAGES, Damage
+from unisono.properties.damages import COMMON_DAMAGES, DAMAGES, SESSION_DAMAGES, Damage
+from unisono.properties.promises import SESSIONS
+from unisono.properties.registry import MonitorSuite
 from unisono.trace.run_directory import SCENARIO, write_run
 from unisono.trace.schema import AnyRow
 
@@ -23,6 +26,10 @@ FORMAT = 1
 """Of the objects that --json prints: it grows when a key changes its meaning or goes."""
 TRIES = 20
 """Where a damage finds nothing to break with a seed, so many seeds are tried."""
+NAMED_KINDS = 5
+"""Where a kind has nothing to break, so many others are named that have,"""
+SEARCH_SECONDS = 5.0
+"""if they are found within this time."""
 
 
 def damage(
@@ -69,17 +76,57 @@ def damaged(rows: list[AnyRow], kind: Damage, seed: int) -> tuple[list[AnyRow], 
     """A damaged copy under a name of its own, and the first seed from this one on for which the damage fits."""
     for used in range(seed, seed + TRIES):
         changed = kind.apply(rows, Random(used))
-        if changed is not None:
+        if changed is not None and _is_noticed(changed, kind):
             return [replace(row, run=f"{row.run}-{kind.name}") for row in changed], used
-    raise TraceError(f"{kind.name} has nothing to break in this run; take another kind, or a run with more services")
+    fitting = _fitting_kinds(rows, seed)
+    advice = f"these kinds have: {', '.join(fitting)}" if fitting else "nor was another kind found that has"
+    raise TraceError(f"{kind.name} has nothing to break in this run; {advice}")
+
+
+def _is_noticed(rows: list[AnyRow], kind: Damage) -> bool:
+    """Whether the monitors find every property broken that the damage names."""
+    suite = MonitorSuite(kind.breaks)
+    for row in rows:
+        suite.observe(row)
+    suite.finish()
+    return set(suite.counts) == set(kind.breaks)
+
+
+def _fitting_kinds(rows: list[AnyRow], seed: int) -> list[str]:
+    """The first kinds that have something to break in a run, as many as are found in a short time."""
+    end = monotonic() + SEARCH_SECONDS
+    in_sessions = any(row.service in SESSIONS for row in rows)
+    # Those that are made for such a run come first: they tell more about it.
+    meant = sorted(DAMAGES.values(), key=lambda one: one.name in COMMON_DAMAGES)
+    found: list[str] = []
+    for one in meant:
+        if len(found) == NAMED_KINDS or monotonic() > end:
+            break
+        if one.name in COMMON_DAMAGES or (one.name in SESSION_DAMAGES) == in_sessions:
+            changed = one.apply(rows, Random(seed))
+            if changed is not None and _is_noticed(changed, one):
+                found.append(one.name)
+    return found
+
+
+def _meant_for(kind: Damage) -> str:
+    if kind.name in COMMON_DAMAGES:
+        return "both"
+    return "sessions" if kind.name in SESSION_DAMAGES else "groups"
 
 
 def _show_kinds(as_json: bool) -> None:
     if as_json:
-        kinds = [{"name": one.name, "says": one.says, "breaks": list(one.breaks)} for one in DAMAGES.values()]
+        kinds = [
+            {"name": one.name, "says": one.says, "breaks": list(one.breaks), "for": _meant_for(one)}
+            for one in DAMAGES.values()
+        ]
         echo_json({"format": FORMAT, "kinds": kinds, "exit": 0})
         return
-    table = Table("kind", "breaks", "", box=box.SIMPLE, pad_edge=False)
+    kind = Column("kind", no_wrap=True, min_width=max(len(name) for name in DAMAGES))
+    meant = Column("for", no_wrap=True, min_width=len("sessions"))
+    table = Table(kind, meant, "breaks", "", box=box.SIMPLE, pad_edge=False)
     for one in DAMAGES.values():
-        table.add_row(one.name, " ".join(one.breaks), one.says)
+        table.add_row(one.name, _meant_for(one), " ".join(one.breaks), one.says)
     Console().print(table, markup=False)
+    typer.echo("for: runs of sessions, of groups with any other service, or both")

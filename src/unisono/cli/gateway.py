@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import typer
 from rich.console import Console
 from rich.status import Status as Spinner
 
+from unisono.cli.given_settings import SetOption, read_given
 from unisono.cli.probe import InterfaceOption, RealmOption, SeedOption, TransportOption, read_duration
+from unisono.cli.signals import on_end_signal
 from unisono.errors import SettingError
 from unisono.group import Group, join
 from unisono.runtime.gateway import Gateway, Identity, Status, claim
@@ -48,10 +49,7 @@ def gateway(
     settle: Annotated[
         str, typer.Option(metavar="TIME", help="How long it waits for members to follow it before it sends rows.")
     ] = "1s",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the group; may be repeated."),
-    ] = None,
+    settings: SetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a second on stdout.")] = False,
 ) -> None:
     """Let Spark read a group and write into it: keep all that is said there in a log, and send the rows it is given.
@@ -78,7 +76,7 @@ def gateway(
         interface=interface,
         storage=data / "process",
         service=service,
-        **_settings(settings or []),
+        **read_given(settings),
     )
     run(_serve(joined, identity, data, host, port, _retained(retain), read_duration("settle", settle), as_json))
 
@@ -105,9 +103,7 @@ async def _serve(
         with ExitStack() as stack:
             show = _Display(stack, serving, identity, as_json)
             life = loop.create_task(serving.run(group.process.id, show.started))
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, life.cancel)
-                stack.callback(loop.remove_signal_handler, number)
+            stack.enter_context(on_end_signal(life.cancel))
             while not life.done():
                 await asyncio.wait({life}, timeout=REPORT_SECONDS)
                 show.refresh()
@@ -173,14 +169,3 @@ def _retained(text: str | None) -> int | None:
         return parse_size(text)
     except ValueError as error:
         raise SettingError("retain", str(error)) from None
-
-
-def _settings(given: list[str]) -> dict[str, Any]:
-    """Settings as a person writes them; what each may be is checked where a group is joined."""
-    found: dict[str, Any] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise SettingError("set", f"expected NAME=VALUE, got {text!r}")
-        found[name] = int(value) if value.lstrip("-").isdecimal() else {"true": True, "false": False}.get(value, value)
-    return found

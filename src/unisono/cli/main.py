@@ -12,12 +12,14 @@ from unisono.cli.audit import audit
 from unisono.cli.chat import chat
 from unisono.cli.collect import collect
 from unisono.cli.control import control
+from unisono.cli.controller import controller
 from unisono.cli.damage import damage
 from unisono.cli.demo import demo
 from unisono.cli.doctor import doctor
 from unisono.cli.gateway import gateway
 from unisono.cli.lake import lake
 from unisono.cli.measure import compare_runs, measure
+from unisono.cli.membership_server import membership_server
 from unisono.cli.probe import probe
 from unisono.cli.report import report
 from unisono.cli.runs import runs
@@ -61,6 +63,8 @@ app.command()(simulate)
 app.command()(sweep)
 app.command()(chat)
 app.command()(control)
+app.command("membership-server")(membership_server)
+app.command()(controller)
 app.command()(gateway)
 app.command()(probe)
 app.command()(top)

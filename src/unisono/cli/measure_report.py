@@ -82,7 +82,7 @@ def _ratio(ratio: Ratio | None) -> str:
 
 def _number(value: float, unit: str) -> str:
     if unit == "ns":
-        size, name = next((one for one in _TIMES if value >= one[0]), _TIMES[-1])
+        size, name = next((one for one in _TIMES if abs(value) >= one[0]), _TIMES[-1])
         return f"{value / size:.3g} {name}"
     if unit == "share":
         return f"{100 * value:.3g} %"

@@ -44,6 +44,7 @@ def advice(group: str, realm: str, transport: str, wait: int) -> str:
     return (
         f"nobody in group {group!r} of {where} answered within {_span(wait)}. Check that members run, that group and"
         f" realm (--realm, $UNISONO_REALM) are spelled as theirs, and that they are on this interface; {other}."
+        " Groups of sessions (membership servers) are not watched this way."
         f" `unisono doctor {group}` says what this network carries."
     )
 

@@ -276,9 +276,13 @@ def _note_in_catalogue(
 def run_options(drawn: Scenario, changes: Sequence[str]) -> dict[str, str]:
     """What the catalogue says of a run's options: services, members and message sizes, then what was changed."""
     plans = [drawn.options, *(plan.options for plan in drawn.member_plans)]
-    services = {SERVICE_CODES[plan.get("service", Settings().service)] for plan in plans}
     sizes = [(load.size, load.size) if isinstance(load.size, int) else load.size for load in drawn.workloads]
-    told = {"service": ",".join(sorted(services)), "members": str(drawn.members)}
+    if drawn.protocol == "virtual_synchrony":
+        semantics = {plan.get("semantics", Settings().semantics) for plan in plans}
+        told = {"semantics": ",".join(sorted(semantics)), "members": str(drawn.members), "servers": str(drawn.servers)}
+    else:
+        services = {SERVICE_CODES[plan.get("service", Settings().service)] for plan in plans}
+        told = {"service": ",".join(sorted(services)), "members": str(drawn.members)}
     if sizes:
         least, most = min(low for low, _ in sizes), max(high for _, high in sizes)
         told["size"] = str(least) if least == most else f"{least}:{most}"

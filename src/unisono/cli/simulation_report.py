@@ -18,8 +18,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
-from unisono.marks import ALL_MARKS, MARKS
-from unisono.properties.registry import PROPERTIES
+from unisono.marks import ALL_MARKS, MARKS, SESSION_MARKS
+from unisono.properties.registry import PROPERTIES, in_order
 from unisono.properties.violation import Violation, process_name
 from unisono.simulation.campaign import Judgement, SeedResult
 from unisono.simulation.library import builtin_names, load
@@ -99,8 +99,8 @@ def show_seed(scenario: Scenario, result: SeedResult, judgement: Judgement, comm
     _show_table(
         ("property", "", "verdict"),
         [
-            (name, PROPERTIES[name].name if name in PROPERTIES else "", f"violated ({count})" if count else "held")
-            for name, count in sorted(outcome.verdicts.items())
+            (name, PROPERTIES[name].name if name in PROPERTIES else "", _standing(outcome.verdicts[name]))
+            for name in in_order(outcome.verdicts)
         ],
     )
     for violation in outcome.violations[:_SHOWN_VIOLATIONS]:
@@ -121,7 +121,8 @@ def show_seed(scenario: Scenario, result: SeedResult, judgement: Judgement, comm
 
 def show_campaign(scenario: Scenario, judgement: Judgement, asked: int, out: Path | None) -> None:
     """Many runs in sum."""
-    _show_marks(judgement.marks, tuple(MARKS) if scenario.marks else tuple(judgement.marks))
+    usual = SESSION_MARKS if scenario.protocol == "virtual_synchrony" else MARKS
+    _show_marks(judgement.marks, tuple(usual) if scenario.marks else tuple(judgement.marks))
     if judgement.violated:
         typer.echo("violated: " + ", ".join(f"{name} in {count}" for name, count in judgement.violated.items()))
     if judgement.missing_marks:
@@ -161,6 +162,10 @@ def campaign_json(
         "runs": runs,
         **msgspec.to_builtins(judgement, str_keys=True),
     }
+
+
+def _standing(violations: int) -> str:
+    return f"violated ({violations})" if violations else "held"
 
 
 def _verdict(result: SeedResult) -> str:

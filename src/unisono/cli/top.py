@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
 import termios
 import tty
@@ -28,6 +27,7 @@ from unisono.cli.probe import (
     TransportOption,
     read_duration,
 )
+from unisono.cli.signals import on_end_signal
 from unisono.probing.picture import Picture, Watch
 from unisono.runtime.loops import run
 from unisono.runtime.prober import Prober
@@ -82,9 +82,7 @@ async def _watch(prober: Prober, as_json_lines: bool, hint: str, count: int | No
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     async with prober:
         with ExitStack() as stack:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, ended.set)
-                stack.callback(loop.remove_signal_handler, number)
+            stack.enter_context(on_end_signal(ended.set))
             present = _presentation(stack, prober, as_json_lines, hint)
             if not as_json_lines and sys.stdin.isatty():
                 stack.enter_context(_keys(loop, ended))

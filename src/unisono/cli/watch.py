@@ -67,10 +67,10 @@ def watch(
 
     \b
     Examples:
-      unisono watch 127.0.0.1:7120
-      unisono watch 127.0.0.1:7120 --data watched --for 10min
-      unisono watch 127.0.0.1:7120 --json --until-violation
-      unisono watch 127.0.0.1:7120 --engine monitor
+      unisono watch 127.0.0.1:7464
+      unisono watch 127.0.0.1:7464 --data watched --for 10min
+      unisono watch 127.0.0.1:7464 --json --until-violation
+      unisono watch 127.0.0.1:7464 --engine monitor
     """
     if master is not None and engine is not AuditEngine.SPARK:
         raise typer.BadParameter("only Spark has a master", param_hint="--master")

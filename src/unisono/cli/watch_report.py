@@ -11,7 +11,14 @@ from rich.text import Text
 
 from unisono.units import MILLISECOND, SECOND
 
-_COLOURS = {"held": "green", "violated": "bold red", "unknown": "yellow", "silent": "yellow", "reporting": "green"}
+_COLOURS = {
+    "held": "green",
+    "violated": "bold red",
+    "unknown": "yellow",
+    "not promised": "dim",
+    "silent": "yellow",
+    "reporting": "green",
+}
 _SHOWN_PROCESSES = 12
 
 

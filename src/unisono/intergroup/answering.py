@@ -15,13 +15,14 @@ from unisono.identity import ProcessId, ViewId
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.membership.contract import Phase
-from unisono.intergroup.membership.membership import LEAST_SILENCE, Membership
+from unisono.intergroup.membership.membership import Membership
 from unisono.intergroup.peers import Peers
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.receiving import Receiving
 from unisono.intergroup.repairing import Repairing
 from unisono.intergroup.speaking import Speaking
 from unisono.reliable.step import Place, Step
+from unisono.reliable.suspicion import least_silence
 from unisono.units import SECOND
 from unisono.wire.probe_messages import (
     LISTED_LIMIT,
@@ -205,7 +206,7 @@ class Answering:
         """Whom the membership suspects; and, whatever the service, sources that are followed and as silent as that."""
         settings, suspicion = self._context.settings, self._membership.suspicion
         suspects = {peer: suspicion.silence(peer, now)[0] for peer in suspicion.suspects(now)}
-        least = max(settings.suspicion, LEAST_SILENCE * settings.keep_alive)
+        least = least_silence(settings)
         for source in self._receiving.following.streams:
             silence = self._peers.silence(source, now)
             if silence is not None and silence >= least:

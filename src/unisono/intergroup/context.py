@@ -15,7 +15,6 @@ from unisono.reliable.step import Step
 from unisono.reliable.suppression import Pace
 from unisono.sealing import KeyAgreement, Seal
 from unisono.settings import Role, Settings
-from unisono.trace.schema import RepairRow
 from unisono.wire.layout import group_number
 from unisono.wire.membership_messages import Change, SenderLeft
 from unisono.wire.messages import ControlMessage, Whereabouts
@@ -197,10 +196,3 @@ class Context:
     def spread(self, interval: int) -> int:
         """Between one and two intervals: members that act on the same packet do not act at the same instant."""
         return interval + int(interval * self.randomness.random())
-
-
-def repair_row(kind: str, source: ProcessId, first: int, last: int, peer: str | None = None) -> RepairRow:
-    """A row about sequences of a source: RTR, RTX or GC."""
-    return RepairRow(
-        kind=kind, source=source.name, source_incarnation=source.incarnation, first=first, last=last, peer=peer
-    )

@@ -119,7 +119,8 @@ class Delivery:
         self._index += 1
         self.delivered_bytes += size
         self.untaken += 1
-        self.untaken_high_water = max(self.untaken_high_water, self.untaken)
+        if self.untaken > self.untaken_high_water:
+            self.untaken_high_water = self.untaken
 
     def proxied(
         self,
@@ -170,7 +171,8 @@ class Delivery:
         self._index = index + len(run)
         self.delivered_bytes += size
         self.untaken += len(run)
-        self.untaken_high_water = max(self.untaken_high_water, self.untaken)
+        if self.untaken > self.untaken_high_water:
+            self.untaken_high_water = self.untaken
 
     def own_messages(self, step: Step, messages: Sequence[OwnMessage]) -> None:
         """A process receives its own messages too (000 4.1), as fast as its application takes them."""

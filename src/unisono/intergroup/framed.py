@@ -10,11 +10,11 @@ from unisono.engine import Recover
 from unisono.events import Gap, Unrecovered
 from unisono.identity import ProcessId
 from unisono.intergroup.casual import CasualReceiver
-from unisono.intergroup.context import Context, repair_row
+from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.reasons import Reason
 from unisono.reliable.spans import Spans
-from unisono.reliable.step import Step
+from unisono.reliable.step import Step, repair_row
 from unisono.wire.messages import LEAVE, NAMED, DataMessage, DataPacket, KeepAlive, NameRequest, RepairRequest
 from unisono.wire.names import take_name
 

@@ -67,6 +67,7 @@ from unisono.wire.messages import (
 )
 from unisono.wire.probe_messages import ProbeMessage, ProbeRequest
 from unisono.wire.proxy_messages import ProxyAnswer, ProxyRequest
+from unisono.wire.session_messages import SessionMessage
 
 GREETINGS = 3
 """So often a receiver that hears nobody says that it is there."""
@@ -425,7 +426,7 @@ class IntergroupEngine:
             step.note(refused)
         source = packet.source
         for message in packet.messages:
-            if isinstance(message, HierarchyMessage | ProbeMessage):
+            if isinstance(message, HierarchyMessage | ProbeMessage | SessionMessage):
                 step.note(Reason.NOT_OURS)
             elif isinstance(message, KeepAlive):
                 self._context.locate(source, message.whereabouts)

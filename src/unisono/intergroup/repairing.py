@@ -7,12 +7,12 @@ come, few at a time (see unisono.reliable.suppression). What is stable is held n
 from __future__ import annotations
 
 from unisono.identity import ProcessId
-from unisono.intergroup.context import Context, repair_row
+from unisono.intergroup.context import Context
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.sending import Sending
 from unisono.reliable.holding import Holding
 from unisono.reliable.repairs import Repairs
-from unisono.reliable.step import Step
+from unisono.reliable.step import Step, repair_row
 from unisono.reliable.suppression import Asked, RepairTiming
 from unisono.wire.messages import DataPacket, Range
 

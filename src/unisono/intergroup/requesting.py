@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from unisono.identity import ProcessId
-from unisono.intergroup.context import Context, repair_row
+from unisono.intergroup.context import Context
 from unisono.intergroup.stream import Stream
-from unisono.reliable.step import Step
+from unisono.reliable.step import Step, repair_row
 from unisono.reliable.suppression import Asked, RequestTiming, Wait
 from unisono.wire.messages import RepairRequest
 

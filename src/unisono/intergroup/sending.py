@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from unisono.events import SendAccepted
 from unisono.identity import NAME_LIMIT_BYTES, ProcessId, ViewId, why_bad_name
-from unisono.intergroup.blocked import Blocked
-from unisono.intergroup.context import Context, repair_row
+from unisono.intergroup.context import Context
+from unisono.reliable.blocked import Blocked
 from unisono.reliable.pacing import Pacing
-from unisono.reliable.step import Step
+from unisono.reliable.step import Step, repair_row
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES, SendWindow
 from unisono.trace.schema import SendRow, body_hash
 from unisono.wire.layout import COUNT_LIMIT, FRAGMENT_HEAD, MESSAGE_HEAD
@@ -267,7 +267,8 @@ class Sending:
         if released is not None and first is not None:
             self.stable = released
             self.pacing.on_stable(before - self.window.bytes)
-            step.record(repair_row("GC", self._context.process, first, released))
+            if step.tracing:
+                step.record(repair_row("GC", self._context.process, first, released))
             for name in [name for name, (low, _) in self._named.items() if low <= released]:
                 del self._named[name]
 

@@ -118,7 +118,7 @@ def audit_tables(tables: Tables, progress: Progress = lambda *_: None, reading_s
                     counts[run][property_id] = count
                     kept[run].append(violation)
     runs: list[RunReport] = [run_report(run, facts[run], counts[run], kept[run]) for run in sorted(facts)]
-    return AuditReport("spark", runs, seconds)
+    return AuditReport("spark", runs, seconds, reading_seconds + perf_counter() - began)
 
 
 def first_violations(found: DataFrame) -> list[tuple[str, int, Violation]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.properties.promises import PROTOCOL, Role, exempt_services
+from unisono.properties.promises import SESSIONS, STRONG, Role, exempt_services
 
 PROCESS = ("run", "process", "incarnation")
 MEMBER = ("run", "group", "process", "incarnation")
@@ -21,8 +21,11 @@ VIOLATION = (
 )
 """The columns of a table of violations."""
 
-AGREED = "M2"
+AGREED = "M5"
 """The services with agreed views are those that promise this."""
+
+COMMON = "M2"
+"""Those whose views are the same for all, as those of weak sessions are, too."""
 
 
 def moment(truth: str = "truth", at: str = "at") -> Column:
@@ -37,10 +40,21 @@ def clock() -> Column:
 
 def held(property_id: str, role: Role | None = None) -> Column:
     """Whether a row's service promises the property; a row without a service is held to everything."""
-    exempt = sorted(exempt_services(PROTOCOL, property_id, role))
+    exempt = sorted(exempt_services(property_id, role))
     if not exempt:
         return F.lit(True)
     return F.col("service").isNull() | ~F.col("service").isin(exempt)
+
+
+def in_sessions(*services: str) -> Column:
+    """Whether a row is under a session, or under one of these services."""
+    return F.coalesce(F.col("service").isin(*(services or sorted(SESSIONS))), F.lit(False))
+
+
+def hopes(prefix: str = "") -> Column:
+    """Whether a SEND of a session is for a view that it does not have yet."""
+    service, view, agreed = (F.col(f"{prefix}{name}") for name in ("service", "view", "agreed"))
+    return F.coalesce(service == STRONG, F.lit(False)) & ~agreed.eqNullSafe(view)
 
 
 def stays_transitional() -> Column:

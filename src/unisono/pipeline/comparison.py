@@ -220,6 +220,13 @@ def _busiest(group: GroupStory) -> float | None:
     return max(group.rates.sent, default=0) * 1e9 / group.rates.step
 
 
+def _session(name: str) -> Callable[[GroupStory], float | None]:
+    """The median of a quantity of sessions."""
+    return lambda group: (
+        None if group.sessions is None or name not in group.sessions.spreads else group.sessions.spreads[name].median
+    )
+
+
 def _longest_wait(group: GroupStory) -> float | None:
     return max((view.blocked for view in group.views if view.blocked is not None), default=None)
 
@@ -246,4 +253,8 @@ _OF_GROUP: list[tuple[str, Unit, Callable[[GroupStory], float | None]]] = [
     ("losses asked for", _whole_number, lambda group: group.lost),
     ("changes of membership", _whole_number, changed_views),
     ("longest wait for a view", duration_words, _longest_wait),
+    ("change of a session's view, p50", duration_words, _session("change")),
+    ("membership for it, p50", duration_words, _session("membership")),
+    ("synchronisation for it, p50", duration_words, _session("synchronisation")),
+    ("overhead of a session for a message, p50", duration_words, _session("overhead")),
 ]

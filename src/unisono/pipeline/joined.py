@@ -12,8 +12,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.columns import AGREED, MEMBER, MESSAGE, SOURCE, clock, held, moment, process_name
+from unisono.pipeline.columns import AGREED, MEMBER, MESSAGE, SOURCE, clock, held, in_sessions, moment, process_name
 from unisono.pipeline.tables import Tables
+from unisono.properties.promises import STRONG
 
 MESSAGES = (
     *MESSAGE,
@@ -61,7 +62,8 @@ VIEWS = (
     "change",
 )
 
-_OUTGOING = ("run", "group", *SOURCE)
+_OUTGOING = ("run", "group", *SOURCE, "stream")
+"""One count of sequences. Strong sessions count anew in every view."""
 _NO_CLOCK = "\0"
 """Stands for the simulator's time where clocks are counted: no host has this name."""
 _TWO_CLOCKS = "\1"
@@ -118,9 +120,12 @@ def _with_repairs(sent: DataFrame, tables: Tables) -> DataFrame:
     A range adds one from its first sequence on and takes it away after its last: what has added up at a sequence is how
     many ranges have it, however long they are.
     """
-    ranges = tables.repair.where("kind in ('RTR', 'RTX') and first <= last").select(
-        *_OUTGOING, "kind", F.col("first").alias("from"), F.col("last").alias("to")
+    ranges = (
+        tables.repair.where("kind in ('RTR', 'RTX') and first <= last")
+        .withColumn("stream", F.when(in_sessions(STRONG), F.col("view")))
+        .select(*_OUTGOING, "kind", F.col("first").alias("from"), F.col("last").alias("to"))
     )
+    sent = sent.withColumn("stream", F.when(in_sessions(STRONG), F.col("agreed")))
     begins = ranges.select(*_OUTGOING, F.col("from").alias("sequence"), F.lit(0).alias("turn"), "kind", _step(1))
     ends = ranges.select(*_OUTGOING, F.col("to").alias("sequence"), F.lit(2).alias("turn"), "kind", _step(-1))
     probes = sent.select(
@@ -145,7 +150,7 @@ def _with_repairs(sent: DataFrame, tables: Tables) -> DataFrame:
         reduce(DataFrame.unionByName, [begins.select("*", nothing), ends.select("*", nothing), probes])
         .select("*", open_ranges("RTR").alias("requests"), open_ranges("RTX").alias("repairs"))
         .where("turn = 1")
-        .select(*_OUTGOING, "sequence", "message.*", "requests", "repairs")
+        .select("run", "group", *SOURCE, "sequence", "message.*", "requests", "repairs")
     )
 
 

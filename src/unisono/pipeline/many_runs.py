@@ -57,7 +57,8 @@ def audit_many(session: SparkSession, runs: Sequence[RunFiles], progress: Progre
             raise TraceError(row["refused"])
         told = msgspec.msgpack.decode(bytes(row["report"]), type=list[RunReport])
         reports.extend((runs[row["index"]], one) for one in told)
-    return AuditReport("spark", told_apart(reports), {"monitors": perf_counter() - began})
+    took = perf_counter() - began
+    return AuditReport("spark", told_apart(reports), {"monitors": took}, took)
 
 
 def _judge(run: RunFiles) -> tuple[bytes | None, str | None]:

@@ -21,6 +21,7 @@ def audit_with_monitors(
     directories: Sequence[str | os.PathLike[str]], progress: Progress = lambda *_: None
 ) -> AuditReport:
     """Hold every run below these paths to every property."""
+    begun = perf_counter()
     reading = judging = 0.0
     reports: list[tuple[RunFiles, RunReport]] = []
     runs = find_runs(directories)
@@ -34,7 +35,8 @@ def audit_with_monitors(
         reports.extend((run, report) for report in audit_rows(rows))
         reading += read - began
         judging += perf_counter() - read
-    return AuditReport("monitor", told_apart(reports), {"reading": reading, "monitors": judging})
+    seconds = {"reading": reading, "monitors": judging}
+    return AuditReport("monitor", told_apart(reports), seconds, perf_counter() - begun)
 
 
 def audit_rows(rows: Sequence[AnyRow]) -> list[RunReport]:

@@ -20,6 +20,8 @@ from unisono.pipeline import pictures
 from unisono.pipeline.examples import SHOWN_VIOLATIONS, Example, examples_of
 from unisono.pipeline.report import AuditReport, RunReport, Verdict
 from unisono.pipeline.runs import Progress, RunFiles, as_tables, find_runs
+from unisono.pipeline.session_pictures import histogram
+from unisono.pipeline.session_story import QUANTITIES
 from unisono.pipeline.story import GroupStory, Story, changed_views, story
 from unisono.pipeline.story_counts import PERCENTILES
 from unisono.pipeline.templating import duration_words, number_words, render
@@ -186,6 +188,15 @@ def _group(told: Story, group: GroupStory) -> dict[str, Any]:
         "throughput": pictures.throughput(told, group) if group.delivered else "",
         "latencies": "" if group.latencies is None else pictures.latencies(group, group.latencies),
         "repairs": pictures.repairs(told, group) if group.asked else "",
+        "sessions": [
+            (
+                quantity,
+                group.sessions.spreads[quantity.name],
+                histogram(quantity, group.sessions.spreads[quantity.name]),
+            )
+            for quantity in QUANTITIES
+            if group.sessions is not None and quantity.name in group.sessions.spreads
+        ],
     }
 
 

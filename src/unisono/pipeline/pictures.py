@@ -223,7 +223,7 @@ def _time_scale(duration: int) -> Scale:
 
 
 def _seconds(duration: int, x: Scale, height: float, top: float) -> Iterator[str]:
-    step = _nice(duration / 10)
+    step = nice(duration / 10)
     for index in range(int(duration / step) + 1):
         place = x(index * step)
         yield f'<line class="grid" x1="{place:.1f}" x2="{place:.1f}" y1="{top:.0f}" y2="{height - 20:.0f}"/>'
@@ -232,7 +232,7 @@ def _seconds(duration: int, x: Scale, height: float, top: float) -> Iterator[str
 
 def _rate_axis(highest: float, unit: str, top: float = 14) -> tuple[Scale, list[str]]:
     bottom = _PLOT_HEIGHT - 20
-    step = max(1.0, _nice(highest / 4))
+    step = max(1.0, nice(highest / 4))
     ceiling = step * math.ceil(highest / step)
 
     def y(value: float) -> float:
@@ -246,7 +246,7 @@ def _rate_axis(highest: float, unit: str, top: float = 14) -> tuple[Scale, list[
     return y, parts
 
 
-def _nice(at_least: float) -> float:
+def nice(at_least: float) -> float:
     """1, 2 or 5 times a power of ten, not below."""
     power = 10.0 ** math.floor(math.log10(max(at_least, 1e-9)))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= at_least * 0.999)

@@ -89,6 +89,16 @@ def read_rows(run: RunFiles) -> list[AnyRow]:
     return [row for spool in run.spools for row in _spool_rows(spool, alone=run.path == spool)]
 
 
+def cuts_of(run: RunFiles) -> list[str]:
+    """In words, which spools of a folder end within an append, as a kill leaves them; they are audited up to there."""
+    found = []
+    for path in run.spools if run.path not in run.spools else ():
+        ending = read_spool(path).read_to_the_end()
+        if ending.why == "cut":
+            found.append(f"{path} was cut after {ending.whole_bytes} bytes: what its process did last is missing")
+    return found
+
+
 def as_tables(
     runs: Sequence[RunFiles], folder: str | os.PathLike[str], progress: Progress = lambda *_: None
 ) -> list[Path]:

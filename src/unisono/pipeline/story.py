@@ -10,11 +10,13 @@ from __future__ import annotations
 from msgspec import Struct
 
 from unisono.pipeline.lanes import Lane, lanes
+from unisono.pipeline.measures.catalogue import OVERHEAD
+from unisono.pipeline.session_story import SessionStory, session_changes, session_story
 from unisono.pipeline.story_costs import Buffer, Told, buffers, marks, repairs, statistics
 from unisono.pipeline.story_counts import Clock, Distribution, Rates, clock_of, deliveries, presences, sends
 from unisono.pipeline.trace_columns import TraceTables
 from unisono.pipeline.view_story import ViewStory, view_stories
-from unisono.trace.schema import FAMILIES, FaultRow, MembershipRow, RepairRow, ViewRow
+from unisono.trace.schema import FAMILIES, FaultRow, MembershipRow, RepairRow, StatisticRow, ViewRow
 
 _STEPS = 60
 """A plot over time has about so many steps, never more than one and a half times as many."""
@@ -46,6 +48,7 @@ class GroupStory(Struct, frozen=True):
     lost: int
     repaired_ranges: int
     views: list[ViewStory]
+    sessions: SessionStory | None
 
 
 class Story(Struct, frozen=True):
@@ -79,6 +82,7 @@ def story(tables: TraceTables) -> Story:
     views = [row for row in tables.all_rows("view") if isinstance(row, ViewRow)]
     memberships = [row for row in tables.all_rows("membership") if isinstance(row, MembershipRow)]
     cuts = [row for row in tables.all_rows("repair", ("CUT",)) if isinstance(row, RepairRow)]
+    overheads = [row for row in tables.all_rows("statistic", (OVERHEAD,)) if isinstance(row, StatisticRow)]
     found = presences(tables, clock)
     sent = sends(tables, clock, step)
     delivered = deliveries(tables, clock, step, sent)
@@ -114,6 +118,9 @@ def story(tables: TraceTables) -> Story:
                 repaired_ranges=repaired.ranges,
                 views=view_stories(
                     mine, [row for row in told if row.kind == "MRA"], [r for r in cuts if r.group == name], heard, clock
+                ),
+                sessions=session_story(
+                    session_changes(mine, [row for row in told if row.group]), [o for o in overheads if o.group == name]
                 ),
             )
         )

@@ -10,8 +10,11 @@ from msgspec import Struct
 
 from unisono.pipeline.story_counts import Clock
 from unisono.pipeline.trace_columns import CLOCK, MOMENT, NOTHING, Numbers, Piece, TraceTables, distinct
+from unisono.properties.promises import STRONG
 
-_RANGE = ("source", "source_incarnation", "first", "last")
+_STREAM = "stream"
+"""The view where sequences are counted anew in each, as strong sessions do; else nothing."""
+_RANGE = ("source", "source_incarnation", _STREAM, "first", "last")
 
 
 class RepairSum(Struct):
@@ -40,7 +43,10 @@ def repairs(tables: TraceTables, clock: Clock, step: int) -> RepairSums:
     found = RepairSums(steps)
     asking, repairing = tables.code("RTR"), tables.code("RTX")
     kept: dict[tuple[str, int], list[Piece]] = defaultdict(list)
-    for piece in tables.pieces("repair", ["kind", "group", *_RANGE, MOMENT, CLOCK]):
+    sessions = tables.code(STRONG)
+    read = [name for name in _RANGE if name != _STREAM]
+    for piece in tables.pieces("repair", ["kind", "group", "view", "service", *read, MOMENT, CLOCK]):
+        piece[_STREAM] = np.where(piece["service"] == sessions, piece["view"], NOTHING)
         when = clock.column(piece, tables) // step
         keys, which = distinct([piece["group"], piece["kind"]])
         for index, (group, kind) in enumerate(keys):
@@ -125,11 +131,12 @@ def statistics(tables: TraceTables) -> list[Told]:
 
 def _ranges(columns: Mapping[str, Numbers]) -> int:
     """How many ranges of sequences there are, those that overlap taken as one."""
-    order = np.lexsort([columns[name] for name in ("first", "source_incarnation", "source")])
-    source = columns["source"][order]
-    incarnation = columns["source_incarnation"][order]
+    order = np.lexsort([columns[name] for name in ("first", _STREAM, "source_incarnation", "source")])
     new = np.ones(len(order), dtype=bool)
-    new[1:] = (source[1:] != source[:-1]) | (incarnation[1:] != incarnation[:-1])
+    new[1:] = False
+    for name in ("source", "source_incarnation", _STREAM):
+        column = columns[name][order]
+        new[1:] |= column[1:] != column[:-1]
     count, until = 0, 0
     for fresh, first, last in zip(
         new.tolist(), columns["first"][order].tolist(), columns["last"][order].tolist(), strict=True

@@ -39,6 +39,7 @@ from unisono.pipeline.evidence import (
     message_of,
 )
 from unisono.pipeline.trace_columns import TraceTables
+from unisono.properties.promises import SESSIONS
 from unisono.properties.violation import Violation
 from unisono.trace.schema import AnyRow, DeliverRow, MembershipRow, RepairRow, ViewRow
 from unisono.units import SECOND
@@ -52,7 +53,7 @@ _LACKING = frozenset({"D6", "D9", "O4", "O7", "L2", "L3", "L5"})
 """What these name is a message that a process does not have."""
 _PASSAGES = frozenset({"D5", "O5"})
 """What these name is a view into which two came that do not agree on the one before."""
-_VIEWS = frozenset({"M1", "M2", "M4", "M5", "M7", "M9", "L1"})
+_VIEWS = frozenset({"M1", "M2", "M4", "M5", "M7", "M8", "M9", "M10", "L1"})
 _REFERENCES = 4
 _SILENT_ROWS = 24
 
@@ -140,7 +141,7 @@ class Investigation:
             yield from self._passage(subject)
         elif violation.property in _VIEWS:
             self._views_concerned(subject)
-        elif violation.property in _LACKING and named is not None and life is not None:
+        elif _is_lacking(subject) and named is not None and life is not None:
             subject.gaps = [(life, named)]
         else:
             yield from self._other_half(subject)
@@ -330,3 +331,12 @@ def _witnesses(subject: Subject) -> list[DeliverRow]:
         others = [row for row in having if life_of(row) != life]
         found += sorted(others, key=lambda row: (life_of(row) != message[:2], row.process))[:1]
     return found
+
+
+def _is_lacking(subject: Subject) -> bool:
+    """Whether what is named is a message that a process does not have; sessions name what they left out of a stream."""
+    if subject.violation.property == "O2" and isinstance(subject.row, DeliverRow):
+        row = subject.row
+        left_out = message_named(subject.violation.message) != (row.source, row.source_incarnation, row.number)
+        return row.service in SESSIONS and left_out
+    return subject.violation.property in _LACKING

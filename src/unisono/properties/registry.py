@@ -23,6 +23,7 @@ __all__ = [
     "MonitorSuite",
     "Property",
     "Violation",
+    "in_order",
     "monitor_violations",
     "oracle_violations",
 ]
@@ -96,14 +97,20 @@ def _form(property_id: str, forms: Forms) -> type[Monitor]:
     return forms.get(property_id) or PROPERTIES[property_id].monitor
 
 
+def in_order(property_ids: Iterable[str]) -> list[str]:
+    """These ids as the registry has them, so that M2 comes before M10; unknown ones last."""
+    places = {property_id: place for place, property_id in enumerate(PROPERTIES)}
+    return sorted(property_ids, key=lambda property_id: (places.get(property_id, len(places)), property_id))
+
+
 def oracle_violations(rows: Sequence[AnyRow]) -> list[Violation]:
     """What the naive oracles find in a whole run; for short traces."""
     return [violation for item in PROPERTIES.values() for violation in item.oracle(rows)]
 
 
-def monitor_violations(rows: Iterable[AnyRow]) -> list[Violation]:
-    """What the monitors find in a whole run, each up to its limit."""
-    suite = MonitorSuite()
+def monitor_violations(rows: Iterable[AnyRow], keep: int = KEPT_VIOLATIONS) -> list[Violation]:
+    """What the monitors find in a whole run, each at most `keep` violations."""
+    suite = MonitorSuite(keep=keep)
     for row in rows:
         suite.observe(row)
     suite.finish()

@@ -44,7 +44,8 @@ class OrderedAssembly:
             raise TooLarge
         self._parts.append(fragment.payload)
         self.bytes += len(fragment.payload)
-        self.high_water = max(self.high_water, self.bytes)
+        if self.bytes > self.high_water:
+            self.high_water = self.bytes
         if len(self._parts) < fragment.count:
             return None
         whole = b"".join(self._parts)
@@ -99,7 +100,8 @@ class ScatteredAssembly:
         unfinished.parts[fragment.index] = fragment
         unfinished.bytes += size
         self.bytes += size
-        self.high_water = max(self.high_water, self.bytes)
+        if self.bytes > self.high_water:
+            self.high_water = self.bytes
         if len(unfinished.parts) < fragment.count:
             return None
         del self._unfinished[key]

@@ -36,7 +36,8 @@ class Holding:
             drop += 1
         if drop:
             self._drop(drop)
-        self.high_water = max(self.high_water, self.bytes)
+        if self.bytes > self.high_water:
+            self.high_water = self.bytes
 
     def release(self, stable: int) -> None:
         """Everybody has what was sent up to here."""

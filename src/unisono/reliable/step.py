@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from unisono.engine import Address, Deliver, Effect, Note, Record, SendDatagram
 from unisono.events import Event
-from unisono.trace.schema import AnyRow, GaugeRow, StatisticRow, Value
+from unisono.identity import ProcessId
+from unisono.trace.schema import AnyRow, GaugeRow, RepairRow, StatisticRow, Value
 
 
 class Place:
@@ -47,24 +48,18 @@ class Place:
 class Step:
     """Collects effects. Events are gathered so that one effect hands many of them to the application."""
 
-    __slots__ = ("_effects", "_events", "_place", "now", "wall")
+    __slots__ = ("_effects", "_events", "_place", "now", "tracing", "tracing_messages", "wall")
 
     def __init__(self, place: Place, now: int, wall: int) -> None:
         self.now = now
         self.wall = wall
+        self.tracing = place.tracing
+        """Whether rows are written: off, what is recorded need not be made."""
+        self.tracing_messages = place.tracing_messages
+        """Whether rows of single messages are written; asked for every message, so it is no property."""
         self._place = place
         self._effects: list[Effect] = []
         self._events: list[Event] = []
-
-    @property
-    def tracing(self) -> bool:
-        """Whether rows are written: off, what is recorded need not be made."""
-        return self._place.tracing
-
-    @property
-    def tracing_messages(self) -> bool:
-        """Whether rows of single messages are written."""
-        return self._place.tracing_messages
 
     def effect(self, effect: Effect) -> None:
         self._effects.append(effect)
@@ -85,7 +80,7 @@ class Step:
 
     def record(self, row: AnyRow) -> None:
         """Write a row after the events so far, so that the trace has the order in which things happened."""
-        if not self._place.tracing:
+        if not self.tracing:
             return
         self.flush()
         row.group = self._place.group
@@ -96,12 +91,12 @@ class Step:
 
     def mark(self, name: str) -> None:
         """A hard situation was reached (see unisono.marks)."""
-        if self._place.tracing:
+        if self.tracing:
             self.record(GaugeRow(kind="MARK", name=name, value=1))
 
     def statistic(self, kind: str, **values: int | str) -> None:
         """A statistic of a type that is reserved for the protocols (000 6.2.3)."""
-        if self._place.tracing:
+        if self.tracing:
             found = [
                 Value(name, text=value) if isinstance(value, str) else Value(name, float(value))
                 for name, value in values.items()
@@ -118,3 +113,10 @@ class Step:
             place = self._place
             self._effects.append(Deliver(place.group, place.service, place.stretch, tuple(self._events)))
             self._events.clear()
+
+
+def repair_row(kind: str, source: ProcessId, first: int, last: int, peer: str | None = None) -> RepairRow:
+    """A row about sequences of a source: RTR, RTX or GC."""
+    return RepairRow(
+        kind=kind, source=source.name, source_incarnation=source.incarnation, first=first, last=last, peer=peer
+    )

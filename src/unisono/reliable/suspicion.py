@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from unisono.identity import ProcessId
+from unisono.settings import Settings
 from unisono.units import SECOND
 
+LEAST_KEEP_ALIVES = 3
+"""Nobody is suspected before it was silent for so many keep-alive intervals."""
 GAIN = 8
 """One part in so many of every new gap goes into the mean."""
 DEVIATIONS = 6
@@ -22,6 +25,11 @@ REMEMBERED = 1024
 """Of how many peers it is remembered that they were stopped."""
 LENIENCE = 300 * SECOND
 """How long a peer that was stopped is given more time."""
+
+
+def least_silence(settings: Settings) -> int:
+    """Before so much silence nobody is suspected."""
+    return max(settings.suspicion, LEAST_KEEP_ALIVES * settings.keep_alive)
 
 
 class _Link:

@@ -33,7 +33,8 @@ class SendWindow:
         """Keep a datagram that carries these sequences for repair, as it was sent."""
         self._datagrams.append((first, last, datagram))
         self.bytes += len(datagram)
-        self.high_water = max(self.high_water, self.bytes)
+        if self.bytes > self.high_water:
+            self.high_water = self.bytes
 
     def release(self, stable: int) -> int | None:
         """Drop what is stable as a whole; the last sequence dropped, if any."""
@@ -160,7 +161,8 @@ class ReceiveWindow:
         if self.bytes > room and not self._make_room(room, sequence):
             return Offer.FULL
         self.bytes += size
-        self.high_water = max(self.high_water, self.bytes)
+        if self.bytes > self.high_water:
+            self.high_water = self.bytes
         if sequence == self.contiguous + 1:
             self._append(message)
             self._move_up()
@@ -168,6 +170,16 @@ class ReceiveWindow:
             self._early[sequence] = message
             insort(self._early_order, sequence)
         return Offer.TAKEN
+
+    def missing(self) -> Iterable[Range]:
+        """What is known to exist and has not come, in order."""
+        first = self.contiguous + 1
+        for early in self._early_order:
+            if first < early:
+                yield first, early - 1
+            first = early + 1
+        if first <= self.highest:
+            yield first, self.highest
 
     @property
     def room(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from ipaddress import IPv6Address
 
@@ -61,6 +62,17 @@ def numeric(text: str, family: socket.AddressFamily) -> SocketAddress:
     except (OSError, ValueError) as error:
         raise NetworkError(f"{text!r} is no address of this kind of network: {error}") from None
     return _socket_address(found[0][4])
+
+
+async def resolve(loop: asyncio.AbstractEventLoop, text: str, family: socket.AddressFamily, what: str) -> SocketAddress:
+    """The socket address of an endpoint whose host may be a name; `what` it is stands in the error."""
+    host, port = split(text)
+    try:
+        found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_DGRAM)
+    except OSError as error:
+        raise NetworkError(f"cannot find the {what} {text!r}: {error.strerror or error}") from error
+    endpoint = found[0][4]
+    return numeric(spell((str(endpoint[0]), int(endpoint[1]))), family)
 
 
 def _socket_address(found: tuple[object, ...]) -> SocketAddress:

@@ -73,11 +73,11 @@ class Channels:
         self._accepted = 0
         self._closed = False
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._receive: Give = lambda fact: None
+        self._give: Give = lambda fact: None
         self.count: Count = lambda reason: None
 
     def start(self, loop: asyncio.AbstractEventLoop, give: Give, count: Count) -> None:
-        self._loop, self._receive, self.count = loop, give, count
+        self._loop, self._give, self.count = loop, give, count
 
     @property
     def listening(self) -> bool:
@@ -105,12 +105,12 @@ class Channels:
     async def stop(self) -> None:
         """Close every channel after the frames sent so far, and accept no more."""
         self._closed = True
+        self._leave_site()
+        for channel in list(self._opening):
+            self._give_up(channel)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._server is not None:
             self._server.close()
-        self._leave_site()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
         ends = [*self._ends.values(), *self._strangers]
         self._ends.clear()
         self._strangers.clear()
@@ -123,6 +123,11 @@ class Channels:
         for end in ends:
             end.abort()
         self._socket.close()
+
+    def _tell(self, fact: Fact) -> None:
+        """What happens while everything ends is of no interest any more."""
+        if not self._closed:
+            self._give(fact)
 
     def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         assert self._loop is not None, "channels are used after they started"
@@ -147,10 +152,10 @@ class Channels:
             try:
                 self._at_site = self._site.listen()
             except OSError as error:
-                self._receive(ListenFailed(SITE, error.strerror or str(error)))
+                self._tell(ListenFailed(SITE, error.strerror or str(error)))
                 return
             self._loop.add_reader(self._at_site.fileno(), self._accept_at_site)
-        self._receive(Listening(SITE))
+        self._tell(Listening(SITE))
 
     def _leave_site(self) -> None:
         """Free the address, and turn away who has not introduced itself there."""
@@ -198,17 +203,16 @@ class Channels:
             self.count(f"channel: cannot accept: {error.strerror}")
 
     async def _open(self, channel: Channel, to: Address) -> None:
+        assert self._loop is not None, "channels are used after they started"
+        limit = self._loop.call_later(CONNECT_SECONDS, self._time_out, channel)
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
-                await (self._connect_to_host(channel) if to == SITE else self._connect(channel, to))
+            await (self._connect_to_host(channel) if to == SITE else self._connect(channel, to))
         except NetworkError as error:
             self._fail_to_open(channel, str(error))
-        except TimeoutError:
-            self._fail_to_open(channel, "timed out")
         except OSError as error:
             self._fail_to_open(channel, error.strerror or str(error))
         finally:
-            self._opening.pop(channel, None)
+            limit.cancel()
 
     async def _connect(self, channel: Channel, to: Address) -> None:
         assert self._loop is not None, "channels are used after they started"
@@ -228,13 +232,20 @@ class Channels:
             raise
 
     def _fail_to_open(self, channel: Channel, reason: str) -> None:
-        if not self._closed:
-            self._receive(ChannelFailed(channel, reason))
+        if self._opening.pop(channel, None) is not None:
+            self._tell(ChannelFailed(channel, reason))
+
+    def _time_out(self, channel: Channel) -> None:
+        if self._give_up(channel):
+            self._tell(ChannelFailed(channel, "timed out"))
+
+    def _give_up(self, channel: Channel) -> bool:
+        """Stop opening a channel, unless it is connected: a loop may drop a connection then without a word."""
+        opening = self._opening.pop(channel, None)
+        return opening is not None and opening.cancel()
 
     def _close(self, channel: Channel) -> None:
-        opening = self._opening.pop(channel, None)
-        if opening is not None:
-            opening.cancel()
+        self._give_up(channel)
         end = self._ends.pop(channel, None) or next((s for s in self._strangers if s.channel == channel), None)
         if end is not None:
             self._strangers.discard(end)
@@ -248,6 +259,8 @@ class Channels:
         if self._closed or (end.channel is None and accepted >= ACCEPTED_LIMIT):
             self.count("channel: no room for another")
             return False
+        if end.channel is not None and self._opening.pop(end.channel, None) is None:
+            return False  # given up just now
         self._strangers.add(end)
         return True
 
@@ -267,21 +280,21 @@ class Channels:
             end.channel = Channel(-self._accepted)
         self._ends[end.channel] = end
         peer = SITE if end.inside else spell((host, port))
-        self._receive(ChannelOpened(end.channel, peer, accepted))
+        self._tell(ChannelOpened(end.channel, peer, accepted))
         return True
 
     def received(self, end: End, data: bytes) -> None:
         if end.channel in self._ends:
-            self._receive(FrameReceived(end.channel, data))
+            self._tell(FrameReceived(end.channel, data))
 
     def ended(self, end: End, reason: str | None) -> None:
         """An end is gone: closed by the peer, or failed with a reason."""
         self._strangers.discard(end)
         channel = end.channel
-        if channel is None or self._closed:
+        if channel is None:
             return
         if self._ends.pop(channel, None) is None:
             if not end.finished and not end.stands:
-                self._receive(ChannelFailed(channel, reason or "refused"))
+                self._tell(ChannelFailed(channel, reason or "refused"))
             return
-        self._receive(ChannelClosed(channel) if reason is None else ChannelFailed(channel, reason))
+        self._tell(ChannelClosed(channel) if reason is None else ChannelFailed(channel, reason))

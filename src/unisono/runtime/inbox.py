@@ -27,6 +27,11 @@ class Inbox:
         self._open = True
         self._error: BaseException | None = None
 
+    @property
+    def ended(self) -> bool:
+        """Whether everything was taken and nothing more comes."""
+        return not self._open and not self._events
+
     def __len__(self) -> int:
         return len(self._events)
 
@@ -48,10 +53,18 @@ class Inbox:
         if not self._events:
             self._end()
             return None
-        event = self._events.popleft()
-        if isinstance(event, Message):
-            self._count(1)
-        return event
+        return self._pop()
+
+    def peek(self) -> Event | None:
+        """The oldest event, which stays here; None while there is none."""
+        return self._events[0] if self._events else None
+
+    def take_now(self) -> Event | None:
+        """The oldest event, if there is one."""
+        if not self._events:
+            self._end()
+            return None
+        return self._pop()
 
     async def take_many(self, limit: int) -> list[Event]:
         """All events that are here, at most `limit`, at least one; none at the end."""
@@ -67,6 +80,12 @@ class Inbox:
             taken = [self._events.popleft() for _ in range(limit)]
         self._count(sum(isinstance(event, Message) for event in taken))
         return taken
+
+    def _pop(self) -> Event:
+        event = self._events.popleft()
+        if isinstance(event, Message):
+            self._count(1)
+        return event
 
     def _end(self) -> None:
         if self._error is not None:

@@ -17,7 +17,7 @@ from time import monotonic
 
 from unisono.engine import Address, DatagramReceived, is_multicast
 from unisono.errors import NetworkError
-from unisono.runtime.addresses import AddressBook, SocketAddress, multicast_host, numeric, realm_port, spell, split
+from unisono.runtime.addresses import AddressBook, SocketAddress, multicast_host, realm_port, resolve, spell, split
 from unisono.runtime.interfaces import Interface
 from unisono.runtime.meeting import (
     NAMED_LIMIT,
@@ -95,7 +95,7 @@ class Mesh:
     async def start(self, loop: asyncio.AbstractEventLoop, receive: Receive, count: Count) -> None:
         self._loop, self._receive, self._count = loop, receive, count
         for name in self._seed_names:
-            self._seeds.append(await self._resolve(loop, name))
+            self._seeds.append(await resolve(loop, name, self._interface.family, "seed"))
         self._endpoint = DatagramSocket(
             self._socket, self.address, self._own, self._book, loop, self._on_datagrams, count
         )
@@ -133,15 +133,6 @@ class Mesh:
             self._meeting.close()
         self._socket.close()
         self.channel_socket.close()
-
-    async def _resolve(self, loop: asyncio.AbstractEventLoop, name: str) -> SocketAddress:
-        host, port = split(name)
-        try:
-            found = await loop.getaddrinfo(host, port, family=self._interface.family, type=socket.SOCK_DGRAM)
-        except OSError as error:
-            raise NetworkError(f"cannot find the seed {name!r}: {error.strerror or error}") from error
-        endpoint = found[0][4]
-        return numeric(spell((str(endpoint[0]), int(endpoint[1]))), self._interface.family)
 
     def _open_meeting(self, loop: asyncio.AbstractEventLoop) -> None:
         """Greetings to a multicast address need no configuration; where there is no multicast, seeds remain."""

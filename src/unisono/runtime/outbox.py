@@ -78,16 +78,7 @@ class Outbox:
 
     async def send(self, messages: Sequence[bytes], names: Sequence[str] = (), proxy: bool = False) -> None:
         """Wait until every message has left this process, in order; `names` are as many as the messages, or none."""
-        if self._error is not None:
-            raise self._error
-        most = self._message_limit - (_NAME_BYTES if names else 0)
-        for message in messages:
-            if len(message) > most:
-                raise MessageTooLarge(
-                    f"this message has {len(message)} bytes and {self._group!r} takes {most}"
-                    f"{' beside a name' if names else ''};"
-                    " send it in parts, or join with a larger message_limit_bytes everywhere"
-                )
+        self._check(messages, names)
         parts = [
             Waiting(messages[first:end], names[first:end], proxy, self._loop.create_future())
             for first, end in self._parts(messages, _overhead(names))
@@ -107,6 +98,19 @@ class Outbox:
                 elif not part.accepted.cancelled():
                     part.accepted.exception()  # the caller gets the first error; this one is seen, not raised
             raise
+
+    def offer(self, message: bytes) -> bool:
+        """Send one message if no earlier one waits; whether it was taken. Never waits."""
+        self._check((message,), ())
+        if self._handed or self._queue:
+            return False
+        waiting = Waiting((message,), (), False, self._loop.create_future())
+        waiting.accepted.add_done_callback(_see)
+        self._queue.append(waiting)
+        self._give_next()
+        if waiting.accepted.done():
+            waiting.accepted.result()
+        return True
 
     def answered(self, ticket: int, refusal: str | None) -> None:
         """The engine accepted or refused what it was handed under this ticket."""
@@ -133,6 +137,19 @@ class Outbox:
         for one in waiting:
             if not one.accepted.done():
                 one.accepted.set_exception(error)
+
+    def _check(self, messages: Sequence[bytes], names: Sequence[str]) -> None:
+        """Raises where nothing is sent any more, or one of the messages is too large."""
+        if self._error is not None:
+            raise self._error
+        most = self._message_limit - (_NAME_BYTES if names else 0)
+        for message in messages:
+            if len(message) > most:
+                raise MessageTooLarge(
+                    f"this message has {len(message)} bytes and {self._group!r} takes {most}"
+                    f"{' beside a name' if names else ''};"
+                    " send it in parts, or join with a larger message_limit_bytes everywhere"
+                )
 
     def _parts(self, messages: Sequence[bytes], overhead: int) -> list[tuple[int, int]]:
         """Runs of messages that fit one fact: where each begins, and where the next one does."""
@@ -194,6 +211,12 @@ class Outbox:
     def _schedule_if_room(self) -> None:
         if self._handed_bytes + self._queue[0].weight <= self._limit:
             self._schedule()
+
+
+def _see(accepted: asyncio.Future[None]) -> None:
+    """Nobody waits for this one: who offered it was told what happened at once."""
+    if not accepted.cancelled():
+        accepted.exception()
 
 
 def _overhead(names: Sequence[str]) -> int:

@@ -19,9 +19,10 @@ from msgspec.structs import replace
 
 from unisono.engine import Address, Deliver, Fact, FoundState, Join, Leave, LoadState, SaveState, group_at
 from unisono.errors import GroupError, NetworkError, SettingError, UnisonoError
-from unisono.events import Event, Left, SiteChanged
+from unisono.events import Event, Left, ServerChanged, SiteChanged
 from unisono.identity import ProcessId, why_bad_name
-from unisono.node import NO_GROUP, Node
+from unisono.node import NO_GROUP, Controller, MembershipServer, Node
+from unisono.runtime.addresses import resolve, spell
 from unisono.runtime.blobs import Blobs
 from unisono.runtime.channels import Channels
 from unisono.runtime.driver import Driver
@@ -62,7 +63,9 @@ class Process:
     the trace is called there (by default $UNISONO_RUN). `statistics` is how much is traced: "all", "events" for all
     but messages, or "off"; by default "all" into a directory, "events" to a collector alone, and else nothing. It takes
     part in the `site` of this machine and, with the settings in `control`, in the control hierarchy; a `daemon` hosts
-    the site.
+    the site. For virtual synchrony sessions it is a client of membership `servers` or of `controllers`; one of the
+    servers itself (`serves`, and then `servers` are the others), or one of the controllers (`controls`). `session` has
+    their settings.
     """
 
     def __init__(
@@ -84,6 +87,11 @@ class Process:
         control: Settings | None = Settings(),  # noqa: B008 - frozen
         daemon: bool = False,
         site_timeout: int = Settings().site_timeout,
+        servers: Sequence[str] = (),
+        serves: bool = False,
+        controllers: Sequence[str] = (),
+        controls: bool = False,
+        session: Settings | None = None,
     ) -> None:
         self.name = name if name is not None else own_name()
         self.realm = realm_name(realm)
@@ -101,6 +109,12 @@ class Process:
         self._control = control if control is not None and control.control else None
         self._daemon = daemon
         self._site_timeout = site_timeout
+        self._servers = tuple(servers)
+        self._serves = serves
+        self._controllers = tuple(controllers)
+        self._controls = controls
+        self._session = session
+        self._on_server: Callable[[ServerChanged | UnisonoError], None] = lambda change: None
         self._on_site: Callable[[SiteChanged | UnisonoError], None] = lambda change: None
         self._members: dict[str, Member] = {}
         self._leaving: dict[str, asyncio.Future[None]] = {}
@@ -149,6 +163,16 @@ class Process:
         return self._trace is not None and self._trace.messages
 
     @property
+    def server(self) -> MembershipServer | None:
+        """The membership server that this process is, once it runs; None where it is none."""
+        return None if self._node is None else self._node.server
+
+    @property
+    def controller(self) -> Controller | None:
+        """The controller that this process is, once it runs; None where it is none."""
+        return None if self._node is None else self._node.controller
+
+    @property
     def groups(self) -> list[str]:
         return list(self._members)
 
@@ -169,6 +193,10 @@ class Process:
     def watch_site(self, tell: Callable[[SiteChanged | UnisonoError], None]) -> None:
         """Be told who speaks for this process whenever that changes, and at last why the process failed, if it does."""
         self._on_site = tell
+
+    def watch_server(self, tell: Callable[[ServerChanged | UnisonoError], None]) -> None:
+        """Be told which membership server this process is with, and at last why the process failed, if it does."""
+        self._on_server = tell
 
     async def start(self) -> None:
         """Open the sockets; a second call changes nothing."""
@@ -240,6 +268,8 @@ class Process:
             for event in effect.events:
                 if isinstance(event, SiteChanged):
                     self._on_site(event)
+                elif isinstance(event, ServerChanged):
+                    self._on_server(event)
             return
         member = self._members.get(effect.group)
         if member is not None:
@@ -265,12 +295,19 @@ class Process:
             leaving.set_result(None)
         self._leaving.clear()
         self._on_site(self._failure)
+        self._on_server(self._failure)
 
     async def _start(self) -> None:
         storage = self._open_storage()
         self._blobs = Blobs(self._logs_directory())
         try:
             transport = self._open_transport()
+            try:
+                servers = await self._resolve(transport, self._servers, "membership server")
+                controllers = await self._resolve(transport, self._controllers, "controller")
+            except BaseException:
+                transport.close()
+                raise
         except BaseException:
             storage.close()
             raise
@@ -281,11 +318,14 @@ class Process:
             realm=self.realm,
             clock_drift_limit=self._clock_drift_limit,
             site=self._with_site,
-            control=None
-            if self._control is None
-            else replace(self._control, trace=self.traced, trace_messages=self.traces_messages),
+            control=self._as_traced(self._control),
             daemon=self._daemon,
             site_timeout=self._site_timeout,
+            servers=servers,
+            serves=self._serves,
+            controllers=controllers,
+            controls=self._controls,
+            session=self._as_traced(self._session),
         )
         tracer = self._tracer = None if self._trace is None else self._trace.open(self.name)
         channels = Channels(self.realm, transport.channel_socket)
@@ -309,7 +349,25 @@ class Process:
         return state_directory(self.realm, self.name) if self._storage is None else Path(self._storage)
 
     def _open_transport(self) -> Transport:
-        return open_transport(self._transport_name, self.realm, self._interface, self._port, self._seeds)
+        return open_transport(
+            self._transport_name,
+            self.realm,
+            self._interface,
+            self._port,
+            self._seeds,
+            servers=self._servers + self._controllers,
+        )
+
+    async def _resolve(self, transport: Transport, names: Sequence[str], what: str) -> tuple[Address, ...]:
+        """Where these are, as channels have it. This process may stand in a list of all servers, and is not asked."""
+        assert self._loop is not None, "a process starts in a loop"
+        family = transport.channel_socket.family
+        found = [spell(await resolve(self._loop, name, family, what)) for name in names]
+        return tuple(address for address in dict.fromkeys(found) if address != transport.address)
+
+    def _as_traced(self, settings: Settings | None) -> Settings | None:
+        """Settings that say what this process traces."""
+        return None if settings is None else replace(settings, trace=self.traced, trace_messages=self.traces_messages)
 
 
 def realm_name(realm: str | None) -> str:

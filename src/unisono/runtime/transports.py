@@ -66,11 +66,16 @@ def open_transport(
     port: int = 0,
     seeds: Sequence[str] = (),
     visiting: bool = False,
+    servers: Sequence[str] = (),
 ) -> Transport:
-    """The sockets of one process; a visitor asks the members of a mesh and is not one of them."""
+    """The sockets of one process; a visitor asks the members of a mesh and is not one of them.
+
+    Who is to meet others on this machine alone, by `seeds` or `servers`, uses its loopback, unless told otherwise.
+    """
     wanted = interface
-    if wanted is None and seeds and all(is_loopback(split(seed)[0]) for seed in seeds):
-        wanted = "::1" if all(":" in split(seed)[0] for seed in seeds) else LOOPBACK
+    others = [split(one)[0] for one in (*seeds, *servers)]
+    if wanted is None and others and all(map(is_loopback, others)):
+        wanted = "::1" if all(":" in host for host in others) else LOOPBACK
     chosen = choose_interface(wanted)
     if transport == "mesh":
         return Mesh(realm, chosen, port, seeds, visiting)

@@ -18,7 +18,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from unisono.errors import UnisonoError
-from unisono.marks import HIERARCHY_MARKS, MARKS
+from unisono.marks import HIERARCHY_MARKS, MARKS, SESSION_MARKS
+from unisono.properties.registry import in_order
 from unisono.simulation.draw import draw
 from unisono.simulation.outcome import Outcome
 from unisono.simulation.scenario import Scenario
@@ -152,12 +153,18 @@ class Judgement(Struct, frozen=True, kw_only=True):
     missing_marks: tuple[str, ...]
 
 
+def every_mark(scenario: Scenario) -> tuple[str, ...]:
+    """The marks that drawn faults are to reach in a scenario of this protocol."""
+    if scenario.protocol == "virtual_synchrony":
+        return tuple(SESSION_MARKS)
+    return (*MARKS, *(HIERARCHY_MARKS if scenario.options.get("control", True) is not False else ()))
+
+
 def missing_marks(scenario: Scenario, marks: Mapping[str, int], seeds: int) -> tuple[str, ...]:
     """The marks that the scenario asks for and that so many seeds, if they are enough, did not reach."""
     if not scenario.marks or seeds < scenario.marks_seeds:
         return ()
-    everything = (*MARKS, *(HIERARCHY_MARKS if scenario.options.get("control", True) is not False else ()))
-    wanted = everything if scenario.marks == "all" else scenario.marks
+    wanted = every_mark(scenario) if scenario.marks == "all" else scenario.marks
     return tuple(mark for mark in wanted if not marks.get(mark))
 
 
@@ -180,7 +187,7 @@ def judge(scenario: Scenario, results: Iterable[SeedResult], asked: int) -> Judg
         seeds=len(ordered),
         held=sum(not outcome.violated for outcome in outcomes),
         failing=failing,
-        violated=dict(sorted(violated.items())),
+        violated={name: violated[name] for name in in_order(violated)},
         marks=dict(sorted(marks.items())),
         missing_marks=missing,
     )

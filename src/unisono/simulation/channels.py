@@ -63,7 +63,7 @@ class End:
 class Channels:
     """All channels between members. `schedule` calls later; `give` hands a fact to a member if that life still runs."""
 
-    __slots__ = ("_accepted", "_address", "_ends", "_give", "_hosts", "_listening", "_network", "_schedule", "_sites")
+    __slots__ = ("_accepted", "_address", "_ends", "_give", "_hosts", "_listening", "_network", "_schedule")
 
     def __init__(
         self,
@@ -71,7 +71,6 @@ class Channels:
         schedule: Callable[[int, Callable[[int], None]], None],
         give: Callable[[int, int, Fact], None],
         address: Callable[[int], Address],
-        sites: int,
     ) -> None:
         self._network = network
         self._schedule = schedule
@@ -79,7 +78,6 @@ class Channels:
         self._address = address
         self._ends: dict[tuple[int, Channel], End] = {}
         self._listening: dict[int, int] = {}
-        self._sites = sites
         self._hosts: dict[int, tuple[int, int]] = {}
         self._accepted = 0
 
@@ -88,13 +86,13 @@ class Channels:
 
     def listen_at_site(self, now: int, member: int, life: int) -> None:
         """Be the host of the own site, unless another is."""
-        host = self._hosts.setdefault(member % self._sites, (member, life))
+        host = self._hosts.setdefault(self._network.site(member), (member, life))
         taken = host != (member, life)
         answer = ListenFailed(SITE, "another process has it") if taken else Listening(SITE)
         self._schedule(now + SITE_DELAY, lambda _: self._give(member, life, answer))
 
     def stop_listening_at_site(self, member: int) -> None:
-        site = member % self._sites
+        site = self._network.site(member)
         if self._hosts.get(site, (None, 0))[0] == member:
             del self._hosts[site]
 
@@ -155,7 +153,7 @@ class Channels:
     def _listener(self, end: End) -> tuple[int, int] | None:
         """Who takes a channel, and in which life."""
         if end.to is None:
-            return self._hosts.get(end.member % self._sites)
+            return self._hosts.get(self._network.site(end.member))
         life = self._listening.get(end.to)
         return None if life is None else (end.to, life)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from unisono.simulation.cast import Cast
 from unisono.simulation.churn import draw_churn
 from unisono.simulation.random_faults import draw_faults
 from unisono.simulation.scenario import Fault, Scenario
@@ -17,11 +18,13 @@ from unisono.simulation.streams import stream
 
 def draw(scenario: Scenario, seed: int) -> Scenario:
     """The scenario as this seed has it: members a number, options single values, all that is random listed."""
-    members = scenario.members
-    if not isinstance(members, int):
-        members = stream(seed, "members").randint(*members)
+    cast = Cast(
+        _drawn(scenario.members, seed, "members"),
+        _drawn(scenario.servers, seed, "servers"),
+        _drawn(scenario.controllers, seed, "controllers"),
+    )
     drawn = replace(
-        _fit(scenario, members),
+        _fit(scenario, cast),
         seed=seed,
         options=_draw_options(scenario.options, seed, "options"),
     )
@@ -34,6 +37,10 @@ def draw(scenario: Scenario, seed: int) -> Scenario:
     return draw_churn(drawn, seed) if drawn.churns else drawn
 
 
+def _drawn(count: int | tuple[int, int], seed: int, name: str) -> int:
+    return count if isinstance(count, int) else stream(seed, name).randint(*count)
+
+
 def _draw_options(options: dict[str, Any], seed: int, name: str) -> dict[str, Any]:
     return {
         key: stream(seed, f"{name}/{key}").choice(value) if isinstance(value, list) else value
@@ -41,11 +48,11 @@ def _draw_options(options: dict[str, Any], seed: int, name: str) -> dict[str, An
     }
 
 
-def _fit(scenario: Scenario, members: int) -> Scenario:
-    """The scenario with this many members: whoever is not there is left out, and what was about them alone."""
+def _fit(scenario: Scenario, cast: Cast) -> Scenario:
+    """The scenario with so many of each: whoever is not there is left out, and what was about them alone."""
 
     def there(indexes: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(index for index in indexes if index < members)
+        return tuple(filter(cast.has, indexes))
 
     workloads = (
         workload if workload.senders == "all" else replace(workload, senders=there(workload.senders))
@@ -55,29 +62,31 @@ def _fit(scenario: Scenario, members: int) -> Scenario:
         replace(churn, members=there(churn.members)) if isinstance(churn.members, tuple) else churn
         for churn in scenario.churns
     )
-    faults = (_fit_fault(fault, members) for fault in scenario.faults)
+    faults = (_fit_fault(fault, cast) for fault in scenario.faults)
     return replace(
         scenario,
-        members=members,
+        members=cast.members,
+        servers=cast.servers,
+        controllers=cast.controllers,
         groups=tuple(replace(group, members=there(group.members)) for group in scenario.groups),
         workloads=tuple(workload for workload in workloads if workload.senders),
         churns=tuple(churn for churn in churns if churn.members != ()),
-        member_plans=tuple(plan for plan in scenario.member_plans if plan.index < members),
+        member_plans=tuple(plan for plan in scenario.member_plans if cast.has(plan.index)),
         faults=tuple(fault for fault in faults if fault is not None),
     )
 
 
-def _fit_fault(fault: Fault, members: int) -> Fault | None:
+def _fit_fault(fault: Fault, cast: Cast) -> Fault | None:
     kept: dict[str, tuple[int, ...]] = {}
     for field in ("sources", "targets", "members"):
         named: tuple[int, ...] = getattr(fault, field)
-        kept[field] = tuple(index for index in named if index < members)
+        kept[field] = tuple(filter(cast.has, named))
         if named and not kept[field]:
             return None
-    sides = (tuple(index for index in group if index < members) for group in fault.groups)
+    sides = (tuple(filter(cast.has, group)) for group in fault.groups)
     groups = tuple(side for side in sides if side)
     if fault.groups and len(groups) < 2:
         return None
-    if fault.when is not None and fault.when.member is not None and fault.when.member >= members:
+    if fault.when is not None and fault.when.member is not None and not cast.has(fault.when.member):
         return None
     return replace(fault, groups=groups, sources=kept["sources"], targets=kept["targets"], members=kept["members"])

@@ -46,7 +46,7 @@ from unisono.engine import (
     TimePassed,
     WriteBlob,
 )
-from unisono.events import Gap, Left, Message, SendAccepted, SendRefused
+from unisono.events import Block, Gap, Left, Message, Returned, SendAccepted, SendRefused
 from unisono.simulation.clocks import EPOCH, LocalClock
 from unisono.simulation.disk import Disk, DiskError
 from unisono.simulation.state import StateKeeper
@@ -77,6 +77,7 @@ class Surroundings(Protocol):
     def count(self, name: str) -> None: ...
     def send_answered(self, machine: Machine, group: str, accepted: bool) -> None: ...
     def join(self, machine: Machine, group: str | None) -> None: ...
+    def answer_block(self, machine: Machine, group: str) -> None: ...
 
 
 class Stay(Enum):
@@ -89,10 +90,14 @@ class Stay(Enum):
 
 
 class Machine:
-    """One member of the simulation. `life` counts its processes; between two lives there is no engine."""
+    """One member, server or controller. `life` counts its processes; between two lives there is no engine.
+
+    `sent_bytes` and `received_bytes` are of all datagrams and frames since the beginning; a multicast is sent once.
+    """
 
     __slots__ = (
         "_afterwards",
+        "_blocks",
         "_busy_until",
         "_handling",
         "_inbox",
@@ -103,6 +108,7 @@ class Machine:
         "_wake_at",
         "_world",
         "addresses",
+        "answering",
         "disk",
         "engine",
         "groups",
@@ -112,7 +118,9 @@ class Machine:
         "name",
         "paused",
         "reading",
+        "received_bytes",
         "recorder",
+        "sent_bytes",
         "slowness",
         "states",
         "wall",
@@ -131,7 +139,10 @@ class Machine:
         self.life = 0
         self.paused = 0
         self.reading = True
+        self.answering = True
         self.slowness = 0.0
+        self.sent_bytes = 0
+        self.received_bytes = 0
         self.addresses: dict[Address, None] = {}
         self.groups: dict[str, Stay] = {}
         self.states: dict[str, StateKeeper] = {}
@@ -145,6 +156,8 @@ class Machine:
         self._busy_until = 0
         self._wake_at: int | None = None
         self._untaken: dict[str, int] = {}
+        self._blocks: dict[str, None] = {}
+        """Groups whose block the application has not answered."""
 
     @property
     def alive(self) -> bool:
@@ -174,16 +187,18 @@ class Machine:
         self._inbox.clear()
         self._afterwards.clear()
         self._untaken.clear()
+        self._blocks.clear()
         self._socket = self._pending_drops = 0
         self._busy_until = 0
         self._wake_at = None
-        self.reading = True
+        self.reading = self.answering = True
         self.paused = 0
 
     def datagram(self, source: Address, destination: Address, hops: int, data: bytes) -> None:
         """A datagram reaches the socket; a full one throws it away and counts that."""
         if self.engine is None:
             return
+        self.received_bytes += len(data)
         if self._socket >= self._socket_limit:
             self._pending_drops += 1
             self._world.count("dropped at the socket")
@@ -240,6 +255,14 @@ class Machine:
             self._untaken[group] = 0
             if count:
                 self.give(EventsTaken(group, count))
+        self.answer_blocks()
+
+    def answer_blocks(self) -> None:
+        """The application answers every block that it knows of, if it does so at all."""
+        if self.reading and self.answering:
+            for group in self._blocks:
+                self._world.answer_block(self, group)
+            self._blocks.clear()
 
     def _process(self, fact: Fact) -> None:
         """Let the engine handle a fact, and what follows from its effects on this machine at once."""
@@ -313,10 +336,17 @@ class Machine:
                 self.give(Recover(effect.group, event.source, event.first, event.last))
             elif isinstance(event, SendAccepted | SendRefused):
                 self._world.send_answered(self, effect.group, isinstance(event, SendAccepted))
+            elif isinstance(event, Block):
+                self._blocks[effect.group] = None
+            elif isinstance(event, Returned):
+                self._world.count("returned to the application")
             elif isinstance(event, Left):
+                self._blocks.pop(effect.group, None)
                 self.states.pop(effect.group, None)
                 if self.groups.pop(effect.group) is Stay.RETURNING:
                     self._world.join(self, effect.group)
+        if self._blocks:
+            self.answer_blocks()
         if not messages:
             return
         if self.reading:

@@ -50,7 +50,10 @@ class Link:
 
 
 class Network:
-    """Every link between the members, and the rules that faults lay over them."""
+    """Every link between the members, and the rules that faults lay over them.
+
+    Members are dealt over the sites in turn; the `others` after them, such as servers, have a site each.
+    """
 
     __slots__ = (
         "_connected",
@@ -58,24 +61,22 @@ class Network:
         "_lines_in",
         "_lines_out",
         "_links",
-        "_members",
         "_plan",
         "_remember",
         "_seed",
-        "_sites",
+        "_site_of",
         "counters",
         "rules",
     )
 
-    def __init__(self, plan: NetworkPlan, members: int, sites: int, seed: int, remember: bool) -> None:
+    def __init__(self, plan: NetworkPlan, members: int, sites: int, seed: int, remember: bool, others: int = 0) -> None:
         self._plan = plan
-        self._members = members
         self._remember = remember
-        self._lines_out = [Line() for _ in range(members)]
-        self._lines_in = [Line() for _ in range(members)]
-        self._sites = sites
+        self._lines_out = [Line() for _ in range(members + others)]
+        self._lines_in = [Line() for _ in range(members + others)]
+        self._site_of: list[int] = [*(member % sites for member in range(members)), *range(sites, sites + others)]
         self._seed = seed
-        self._geography = Geography(sites, plan.regions, seed) if plan.regions else None
+        self._geography = Geography(sites + others, plan.regions, seed) if plan.regions else None
         self._links: dict[tuple[int, int], Link] = {}
         self._connected: Callable[[int, int], bool] = lambda a, b: True
         self.rules: list[PacketRule] = []
@@ -87,7 +88,7 @@ class Network:
         if link is None:
             random = stream(self._seed, f"link/{a}/{b}")
             plan = self._plan
-            here, there = a % self._sites, b % self._sites
+            here, there = self._site_of[a], self._site_of[b]
             if self._geography is not None and here != there:
                 latency = self._geography.latency(here, there)
             else:
@@ -96,9 +97,13 @@ class Network:
             link = self._links[a, b] = Link(random, latency, self.hops(a, b), plan)
         return link
 
+    def site(self, member: int) -> int:
+        """The site that a member is at."""
+        return self._site_of[member]
+
     def latency(self, a: int, b: int) -> int:
         """What a datagram takes from `a` to `b` but for bandwidth and faults: the truth about a distance."""
-        here, there = a % self._sites, b % self._sites
+        here, there = self._site_of[a], self._site_of[b]
         if self._geography is not None and here != there:
             latency = self._geography.latency(here, there)  # thousands of pairs need no link for it
         else:
@@ -107,7 +112,7 @@ class Network:
 
     def hops(self, a: int, b: int) -> int:
         """How many hops it is; known without a link, since most members are out of the scope of most others."""
-        here, there = a % self._sites, b % self._sites
+        here, there = self._site_of[a], self._site_of[b]
         if here == there:
             return 0
         return self._plan.hops if self._geography is None else self._geography.hops(here, there)

@@ -36,6 +36,7 @@ from unisono.wire.messages import (
 )
 from unisono.wire.proxy_messages import ProxyAnswer, ProxyRequest
 from unisono.wire.reading import read_datagram
+from unisono.wire.session_messages import Cut, CutRequest, SessionRequest, StableCut, ViewStart
 
 MESSAGE_NAMES = {
     KeepAlive: "keep_alive",
@@ -65,6 +66,11 @@ MESSAGE_NAMES = {
     ProxyAnswer: "proxy_answer",
     CensusRequest: "census_request",
     CensusAnswer: "census_answer",
+    ViewStart: "view_start",
+    Cut: "cut",
+    CutRequest: "cut_request",
+    StableCut: "stable_cut",
+    SessionRequest: "session_request",
 }
 """What a scenario's `message` calls each control message; data and repairs are "data" and "repair"."""
 

@@ -1,7 +1,7 @@
 """Draws the faults of [random]: one function a kind, over the ranges of the fault matrix.
 
 Every drawn fault begins in the first 70 % of the safety phase and ends within it. Members that crash for
-good are always a minority; what is drawn for one member's life does not overlap.
+good are always a minority, and one server and one controller stay; what is drawn for one's life does not overlap.
 """
 
 from __future__ import annotations
@@ -14,9 +14,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from unisono.settings import SERVICE_CODES, Service
+from unisono.simulation.cast import Cast, cast_of, is_member, kind_of
 from unisono.simulation.partitions import draw_groups
 from unisono.simulation.scenario import Fault, Scenario
-from unisono.simulation.scenario_keys import DISK_FAULTS, DRAWN_KINDS, DRAWN_MESSAGES
+from unisono.simulation.scenario_keys import (
+    DISK_FAULTS,
+    DRAWN_KINDS,
+    DRAWN_MESSAGES,
+    DRAWN_SESSION_KINDS,
+    DRAWN_SESSION_MESSAGES,
+    OF_APPLICATIONS,
+)
 from unisono.simulation.streams import stream
 from unisono.units import MICROSECOND, MILLISECOND, SECOND
 
@@ -28,18 +36,17 @@ _LAST_BEGIN = 0.7
 def draw_faults(scenario: Scenario, seed: int) -> tuple[Fault, ...]:
     """The faults that [random] draws for this seed, in the order of their begin."""
     assert scenario.random is not None, "there is something to draw"
-    assert isinstance(scenario.members, int), "members are drawn before faults"
+    cast = cast_of(scenario)
     choice = stream(seed, "faults")
-    kinds = DRAWN_KINDS if scenario.random.kinds == "all" else scenario.random.kinds
-    if scenario.members < 2:
+    every = DRAWN_SESSION_KINDS if cast.servers else DRAWN_KINDS
+    kinds = every if scenario.random.kinds == "all" else scenario.random.kinds
+    if cast.size < 2:
         kinds = tuple(kind for kind in kinds if kind not in ("partition", "one_way"))
     count = choice.randint(*scenario.random.count) if kinds else 0
     faults: list[Fault] = []
     lives = _Lives(scenario)
     for index in range(count):
-        faults += _Drawer(stream(seed, f"fault/{index}"), scenario.members, scenario.duration, lives).draw(
-            choice.choice(kinds)
-        )
+        faults += _Drawer(stream(seed, f"fault/{index}"), cast, scenario.duration, lives).draw(choice.choice(kinds))
     return tuple(sorted(faults, key=lambda fault: fault.at or 0))
 
 
@@ -56,11 +63,11 @@ def spread(random: Random, low: float, high: float) -> float:
 
 
 class _Lives:
-    """When each member is already taken away by a fault of its life, and how many may still go for good."""
+    """When each is already taken away by a fault of its life, and how many of each kind may still go for good."""
 
     def __init__(self, scenario: Scenario) -> None:
-        assert isinstance(scenario.members, int)
-        self._taken: dict[int, list[tuple[int, int]]] = {member: [] for member in range(scenario.members)}
+        cast = cast_of(scenario)
+        self._taken: dict[int, list[tuple[int, int]]] = {who: [] for who in cast.everybody()}
         gone: set[int] = set()
         for fault in scenario.faults:
             if fault.kind == "crash":
@@ -68,12 +75,21 @@ class _Lives:
                 gone.update(fault.members if fault.restart is None else ())
                 end = scenario.duration if fault.restart is None else begin + fault.restart
                 self.take(fault.members, begin, end)
-        self.spare = max(0, (scenario.members - 1) // 2 - len(gone))
+        most = {"member": (cast.members - 1) // 2, "server": cast.servers - 1, "controller": cast.controllers - 1}
+        for who in gone:
+            most[kind_of(who)] -= 1
+        self._spare = most
+
+    def let_go(self, who: int) -> bool:
+        """Whether one may go for good; counts it."""
+        kind = kind_of(who)
+        if self._spare[kind] < 1:
+            return False
+        self._spare[kind] -= 1
+        return True
 
     def free(self, begin: int, end: int) -> list[int]:
-        return [
-            member for member, spans in self._taken.items() if all(end < first or last < begin for first, last in spans)
-        ]
+        return [who for who, spans in self._taken.items() if all(end < first or last < begin for first, last in spans)]
 
     def take(self, members: Sequence[int], begin: int, end: int) -> None:
         for member in members:
@@ -83,9 +99,11 @@ class _Lives:
 class _Drawer:
     """One fault: when, how long, at whom; then the keys of its kind."""
 
-    def __init__(self, random: Random, members: int, duration: int, lives: _Lives) -> None:
+    def __init__(self, random: Random, cast: Cast, duration: int, lives: _Lives) -> None:
         self._random = random
-        self._members = members
+        self._cast = cast
+        self._members = cast.members
+        self._everybody = cast.everybody()
         self._duration = duration
         self._lives = lives
         self._at = readable(random.uniform(0.01, _LAST_BEGIN) * duration)
@@ -110,9 +128,11 @@ class _Drawer:
     def _rate(self, most: float) -> float:
         return float(f"{self._random.uniform(most / 100, most):.2g}")
 
-    def _some(self, most: int) -> tuple[int, ...]:
-        count = self._random.randint(1, min(most, self._members))
-        return tuple(sorted(self._random.sample(range(self._members), count)))
+    def _some(self, most: int, members: bool = False) -> tuple[int, ...]:
+        """So many at the most, of everybody or of the members alone."""
+        chosen = self._everybody[: self._members] if members else self._everybody
+        count = self._random.randint(1, min(most, len(chosen)))
+        return tuple(sorted(self._random.sample(chosen, count)))
 
     def _narrowed(self, fault: Fault) -> list[Fault]:
         """The fault for all packets, those of a member or of one direction, sometimes of one plane or message."""
@@ -120,17 +140,22 @@ class _Drawer:
         where = self._random.randrange(4)
         if where == 1:
             keys["members"] = self._some(1)
-        elif where == 2 and self._members > 1:
-            source, target = self._random.sample(range(self._members), 2)
+        elif where == 2 and len(self._everybody) > 1:
+            source, target = self._random.sample(self._everybody, 2)
             keys |= {"sources": (source,), "targets": (target,)}
         if self._random.random() < 0.2:
             keys["plane"] = self._random.choice(("multicast", "unicast"))
         elif self._random.random() < 0.2:
-            keys["message"] = self._random.choice(DRAWN_MESSAGES)
+            keys["message"] = self._random.choice(DRAWN_SESSION_MESSAGES if self._cast.servers else DRAWN_MESSAGES)
         return [replace(fault, **keys)]
 
     def partition(self, kind: str) -> list[Fault]:
-        groups = draw_groups(self._random, self._members)
+        """Of members alone servers stay between them: they are reached from every side."""
+        among = self._everybody
+        if self._cast.servers and self._members > 1 and self._random.random() < 0.4:
+            among = among[: self._members]
+        places = draw_groups(self._random, len(among))
+        groups = tuple(tuple(among[place] for place in group) for group in places)
         lasts = self._lasts(low=SECOND)
         flaps = None
         if self._random.random() < 0.25:
@@ -138,14 +163,15 @@ class _Drawer:
         return [Fault(kind=kind, at=self._at, groups=groups, lasts=lasts, flaps=flaps)]
 
     def one_way(self, kind: str) -> list[Fault]:
-        order = self._random.sample(range(self._members), self._members)
-        cut = self._random.randint(1, self._members - 1)
-        end = self._random.randint(cut + 1, self._members)
+        size = len(self._everybody)
+        order = self._random.sample(self._everybody, size)
+        cut = self._random.randint(1, size - 1)
+        end = self._random.randint(cut + 1, size)
         sources, targets = tuple(sorted(order[:cut])), tuple(sorted(order[cut:end]))
         return [Fault(kind=kind, at=self._at, sources=sources, targets=targets, lasts=self._lasts())]
 
     def clog(self, kind: str) -> list[Fault]:
-        members = self._some(self._members)
+        members = self._some(len(self._everybody))
         each = self._span(100 * MILLISECOND, 2 * SECOND)
         return [Fault(kind=kind, at=self._at, members=members, each=each, lasts=self._lasts(low=SECOND))]
 
@@ -183,19 +209,34 @@ class _Drawer:
         free = self._lives.free(self._at, self._at + restart)
         if not free:
             return self.hold("pause")
-        if style == "all" and len(free) == self._members:
-            members = tuple(range(self._members))
+        if style == "all" and len(free) == len(self._everybody):
+            members = self._all_of_some_kind()
         else:
             members = (self._random.choice(free),)
-        if style == "never" and self._lives.spare and self._lives.free(self._at, self._duration).count(members[0]):
-            self._lives.spare -= 1
+        if (
+            style == "never"
+            and members[0] in self._lives.free(self._at, self._duration)
+            and self._lives.let_go(members[0])
+        ):
             self._lives.take(members, self._at, self._duration)
             return [Fault(kind=kind, at=self._at, members=members)]
         self._lives.take(members, self._at, self._at + restart)
         return [Fault(kind=kind, at=self._at, members=members, restart=restart, disk=disk)]
 
+    def _all_of_some_kind(self) -> tuple[int, ...]:
+        """Everybody, or where there are servers perhaps all members or all servers."""
+        if not self._cast.servers:
+            return self._everybody
+        servers = tuple(who for who in self._everybody if kind_of(who) == "server")
+        return self._random.choice((self._everybody, self._everybody[: self._members], servers))
+
     def hold(self, kind: str) -> list[Fault]:
-        return [Fault(kind=kind, at=self._at, members=self._some(1 if kind == "isolate" else 2), lasts=self._lasts())]
+        members = self._some(1 if kind == "isolate" else 2, members=kind in OF_APPLICATIONS)
+        return [Fault(kind=kind, at=self._at, members=members, lasts=self._lasts())]
+
+    def silence(self, kind: str) -> list[Fault]:
+        """Long enough that a view is likely to change meanwhile."""
+        return [Fault(kind=kind, at=self._at, members=self._some(2, members=True), lasts=self._lasts(low=3 * SECOND))]
 
     def slow(self, kind: str) -> list[Fault]:
         times = float(f"{spread(self._random, 2, 50):.2g}")
@@ -231,7 +272,7 @@ class _Drawer:
 
     def leave(self, kind: str) -> list[Fault]:
         away = self._lasts(100 * MILLISECOND, 5 * SECOND)
-        free = self._lives.free(self._at, self._at + away)
+        free = [who for who in self._lives.free(self._at, self._at + away) if is_member(who)]
         if not free:
             return self.hold("pause")
         members = (self._random.choice(free),)
@@ -241,12 +282,13 @@ class _Drawer:
 
     def send(self, kind: str) -> list[Fault]:
         size = readable(spread(self._random, 1_000, 300_000))
-        return [Fault(kind=kind, at=self._at, members=self._some(1), size=size, count=self._random.randint(1, 3))]
+        members = self._some(1, members=True)
+        return [Fault(kind=kind, at=self._at, members=members, size=size, count=self._random.randint(1, 3))]
 
     def change(self, kind: str) -> list[Fault]:
         """Another service for a while; then, mostly, a reliable one."""
         service = self._random.choice(tuple(SERVICE_CODES))
-        members = self._some(2)
+        members = self._some(2, members=True)
         back: Service = self._random.choice(("source", "timestamp"))
         until = self._later(self._lasts(100 * MILLISECOND, 5 * SECOND))
         return [
@@ -256,7 +298,7 @@ class _Drawer:
 
     def become_receiver(self, kind: str) -> list[Fault]:
         """Some only receive for a while."""
-        members = self._some(3)
+        members = self._some(3, members=True)
         until = self._later(self._lasts(10 * MILLISECOND, 5 * SECOND))
         return [
             Fault(kind=kind, at=self._at, members=members),
@@ -281,6 +323,7 @@ _KINDS: dict[str, Callable[[_Drawer, str], list[Fault]]] = {
     "pause": _Drawer.hold,
     "slow": _Drawer.slow,
     "stop_reading": _Drawer.hold,
+    "stop_answering": _Drawer.silence,
     "clock_step": _Drawer.clock_step,
     "clock_drift": _Drawer.drift,
     "timer_drift": _Drawer.drift,
@@ -290,4 +333,4 @@ _KINDS: dict[str, Callable[[_Drawer, str], list[Fault]]] = {
     "change": _Drawer.change,
     "become_receiver": _Drawer.become_receiver,
 }
-assert tuple(_KINDS) == DRAWN_KINDS, "every kind that can be drawn has its function"
+assert set(_KINDS) == {*DRAWN_KINDS, *DRAWN_SESSION_KINDS}, "every kind that can be drawn has its function"

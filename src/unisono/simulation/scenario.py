@@ -18,6 +18,7 @@ FOREVER: Literal["forever"] = "forever"
 DEFAULT_GROUP = "g"
 """The one group of all members, where a scenario lists none."""
 
+Protocol = Literal["intergroup", "virtual_synchrony"]
 Shape = Literal["lan", "wan", "world", "star", "sites", "regions"]
 Plane = Literal["multicast", "unicast"]
 
@@ -99,7 +100,7 @@ class Churn(Struct, frozen=True, kw_only=True):
 
 
 class When(Struct, frozen=True, kw_only=True):
-    """After the `count`-th trace row of this kind at this member (any member where None)."""
+    """After the `count`-th trace row of this kind at this member, server or controller (anybody where None)."""
 
     kind: str
     member: int | None = None
@@ -147,15 +148,18 @@ class RandomFaults(Struct, frozen=True, kw_only=True):
 class Scenario(Struct, frozen=True, kw_only=True):
     """The whole file. After `draw` members is a number, options hold single values, churns are none and random is None.
 
-    In options a list is a choice that `draw` makes; a tuple is a value.
+    In options a list is a choice that `draw` makes; a tuple is a value. `servers` and `controllers` are those of
+    virtual synchrony; faults name them by numbers beyond the members' (see unisono.simulation.cast).
     """
 
     name: str
     says: str = ""
-    protocol: Literal["intergroup"] = "intergroup"
+    protocol: Protocol = "intergroup"
     seed: int | None = None
     members: int | tuple[int, int] = 3
     sites: int | None = None
+    servers: int | tuple[int, int] = 0
+    controllers: int | tuple[int, int] = 0
     state: int | None = None
     duration: int = 10 * SECOND
     settle: int = 10 * SECOND

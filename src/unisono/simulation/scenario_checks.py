@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from unisono.errors import ScenarioError
 from unisono.marks import ALL_MARKS
+from unisono.simulation.cast import is_member, kind_of, largest_cast, name_of
 from unisono.simulation.churn import AWAY, churned, joins
 from unisono.simulation.scenario import DEFAULT_GROUP, Churn, Fault, Scenario
+from unisono.simulation.scenario_keys import OF_APPLICATIONS, ONLY_INTERGROUP, ONLY_SESSIONS
 from unisono.simulation.scenario_values import write_duration, write_number
 from unisono.spelling import did_you_mean
 from unisono.units import SECOND
@@ -21,6 +23,7 @@ from unisono.units import SECOND
 def check(scenario: Scenario) -> None:
     """Raise ScenarioError for the first thing that cannot be."""
     _check_expectations(scenario)
+    _check_protocol(scenario)
     _check_groups(scenario)
     _check_workloads(scenario)
     _check_members(scenario)
@@ -32,7 +35,7 @@ def check(scenario: Scenario) -> None:
 
 
 def most_members(scenario: Scenario) -> int:
-    return scenario.members if isinstance(scenario.members, int) else scenario.members[1]
+    return largest_cast(scenario).members
 
 
 def group_names(scenario: Scenario) -> tuple[str, ...]:
@@ -49,6 +52,35 @@ def _check_expectations(scenario: Scenario) -> None:
         for mark in scenario.marks:
             if mark not in ALL_MARKS:
                 raise ScenarioError("marks", f"unknown mark {mark!r}; {did_you_mean(mark, tuple(ALL_MARKS))}")
+
+
+def _check_protocol(scenario: Scenario) -> None:
+    """What one protocol has and the other has not."""
+    sessions = scenario.protocol == "virtual_synchrony"
+    if not sessions:
+        for key, count in (("servers", scenario.servers), ("controllers", scenario.controllers)):
+            if count != 0:
+                raise ScenarioError(key, f'only protocol = "virtual_synchrony" has {key}')
+    else:
+        fewest = scenario.servers if isinstance(scenario.servers, int) else scenario.servers[0]
+        if fewest < 1:
+            raise ScenarioError("servers", "expected at least one membership server")
+        if scenario.state is not None:
+            raise ScenarioError("state", 'only protocol = "intergroup" hands states over')
+        for index, workload in enumerate(scenario.workloads):
+            if workload.proxy:
+                raise ScenarioError(f"workload[{index}].proxy", 'only protocol = "intergroup" sends for others')
+        for index, churn in enumerate(scenario.churns):
+            if churn.of == "roles":
+                raise ScenarioError(f"churn[{index}].of", 'only protocol = "intergroup" has roles')
+    strange, where = (ONLY_INTERGROUP, "intergroup") if sessions else (ONLY_SESSIONS, "virtual_synchrony")
+    for index, fault in enumerate(scenario.faults):
+        if fault.kind in strange:
+            raise ScenarioError(f"fault[{index}].kind", f'only protocol = "{where}" has {fault.kind!r}')
+    if scenario.random is not None and scenario.random.kinds != "all":
+        for kind in scenario.random.kinds:
+            if kind in strange:
+                raise ScenarioError("random.kinds", f'only protocol = "{where}" has {kind!r}')
 
 
 def _check_groups(scenario: Scenario) -> None:
@@ -143,11 +175,15 @@ def _check_fault(scenario: Scenario, fault: Fault, path: str) -> None:
     if fault.at is not None:
         _within_duration(scenario, f"{path}.at", fault.at)
     if fault.when is not None and fault.when.member is not None:
-        _members_exist(scenario, f"{path}.when.member", (fault.when.member,))
-    _members_exist(scenario, f"{path}.groups", (member for group in fault.groups for member in group))
-    _members_exist(scenario, f"{path}.from", fault.sources)
-    _members_exist(scenario, f"{path}.to", fault.targets)
-    _members_exist(scenario, f"{path}.member", fault.members)
+        _everybody_exists(scenario, f"{path}.when.member", (fault.when.member,))
+    _everybody_exists(scenario, f"{path}.groups", (who for group in fault.groups for who in group))
+    _everybody_exists(scenario, f"{path}.from", fault.sources)
+    _everybody_exists(scenario, f"{path}.to", fault.targets)
+    _everybody_exists(scenario, f"{path}.member", fault.members)
+    if fault.kind in OF_APPLICATIONS:
+        for who in fault.members:
+            if not is_member(who):
+                raise ScenarioError(f"{path}.member", f"{name_of(who)} has no application that could {fault.kind}")
     if fault.group is not None:
         _group_exists(scenario, f"{path}.group", fault.group)
 
@@ -158,6 +194,18 @@ def _members_exist(scenario: Scenario, path: str, members: Iterable[int]) -> Non
         if not 0 <= member < most:
             there = f"members are 0 to {most - 1}" if most > 1 else "the only member is 0"
             raise ScenarioError(path, f"there is no member {member}; {there}")
+
+
+def _everybody_exists(scenario: Scenario, path: str, named: Iterable[int]) -> None:
+    cast = largest_cast(scenario)
+    for who in named:
+        if is_member(who):
+            _members_exist(scenario, path, (who,))
+        elif not cast.has(who):
+            kind = kind_of(who)
+            count = cast.servers if kind == "server" else cast.controllers
+            there = f"{kind}s are {kind}:0 to {kind}:{count - 1}" if count > 1 else f"the only {kind} is {kind}:0"
+            raise ScenarioError(path, f"there is no {name_of(who)}; {there if count else f'there are no {kind}s'}")
 
 
 def _group_exists(scenario: Scenario, path: str, name: str) -> None:

@@ -35,7 +35,6 @@ from unisono.simulation.scenario_keys import (
     FAULT_KEYS,
     FAULTS,
     GROUP_KEYS,
-    LATER_KEYS,
     MEMBER_KEYS,
     MEMBER_SETTINGS,
     NETWORK_KEYS,
@@ -43,6 +42,7 @@ from unisono.simulation.scenario_keys import (
     SCENARIO_KEYS,
     SHAPES,
     TABLES,
+    USUAL_SERVERS,
     WHEN_KEYS,
     WORKLOAD_KEYS,
     Key,
@@ -101,6 +101,8 @@ def _place(path: str, text: str, overridden: frozenset[str]) -> tuple[str, int |
 def _read(data: Mapping[str, Any]) -> Scenario:
     _refuse_unknown("", data, (*SCENARIO_KEYS, *TABLES))
     fields = _fields("", {key: raw for key, raw in data.items() if key not in TABLES}, SCENARIO_KEYS)
+    if fields.get("protocol") == "virtual_synchrony":
+        fields.setdefault("servers", USUAL_SERVERS)
     groups = tuple(GroupPlan(**_fields(path, table, GROUP_KEYS)) for path, table in _tables(data, "group"))
     return Scenario(
         **fields,
@@ -142,11 +144,8 @@ def _tables(data: Mapping[str, Any], name: str) -> list[tuple[str, Mapping[str, 
 
 
 def _refuse_unknown(path: str, table: Mapping[str, Any], known: Sequence[str]) -> None:
-    later = LATER_KEYS.get(path.partition("[")[0], ())
-    for key, raw in table.items():
-        if key in later and not (raw == 0 and isinstance(raw, int)):
-            _refuse(join(path, key), f"{key!r} is not offered yet")
-        if key not in known and key not in later:
+    for key in table:
+        if key not in known:
             _refuse(join(path, key), f"unknown key; {did_you_mean(key, known)}")
 
 

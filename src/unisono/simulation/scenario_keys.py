@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from unisono.identity import why_bad_name
 from unisono.settings import SERVICE_CODES
 from unisono.simulation.scenario_values import (
+    ANYBODIES,
+    ANYBODY,
     BANDWIDTH,
     FLAG,
     MEMBER,
-    MEMBERS,
     RATE,
     RATIO,
     SIZE,
@@ -34,10 +35,15 @@ from unisono.units import MICROSECOND, MILLISECOND
 MEMBER_LIMIT = 1024
 """The most members a scenario may have."""
 
-LATER_PROTOCOLS = ("virtual_synchrony", "precedence", "replication")
-LATER_FAULTS = ("stop_answering", "absent")
-LATER_KEYS = {"": ("servers", "controllers")}
-"""Known words of the format that this version does not offer yet; keys by their table."""
+SERVER_LIMIT = 64
+CONTROLLER_LIMIT = 256
+USUAL_SERVERS = 3
+"""Membership servers of a virtual synchrony scenario that does not say."""
+
+PROTOCOLS = ("intergroup", "virtual_synchrony")
+LATER_PROTOCOLS = ("precedence", "replication")
+LATER_FAULTS = ("absent",)
+"""Known words of the format that this version does not offer yet."""
 
 DRAWN_MESSAGES = (
     "data",
@@ -59,6 +65,10 @@ DRAWN_MESSAGES = (
 )
 """What a drawn packet fault may single out."""
 
+SESSION_MESSAGES = ("view_start", "cut", "cut_request", "stable_cut", "session_request")
+DRAWN_SESSION_MESSAGES = ("data", "repair", *SESSION_MESSAGES)
+"""The same in virtual synchrony."""
+
 MESSAGES = (
     *DRAWN_MESSAGES,
     "local_control",
@@ -74,6 +84,7 @@ MESSAGES = (
     "proxy_answer",
     "census_request",
     "census_answer",
+    *SESSION_MESSAGES,
 )
 """What a packet fault may single out with `message`."""
 
@@ -103,6 +114,14 @@ TRACE_KINDS = (
     "STATE",
     "SAVED",
     "LOADED",
+    "CUT",
+    "FORWARD",
+    "START_CHANGE",
+    "BLOCK",
+    "BLOCK_OK",
+    "NEW_VIEW",
+    "SYNCHRONIZED",
+    "RETURNED",
 )
 """Trace rows that a fault may wait for with `when`."""
 
@@ -141,10 +160,12 @@ NAME = Value(_read_name, TEXT.write)
 SCENARIO_KEYS: dict[str, Key] = {
     "name": Key(NAME, required=True),
     "says": Key(TEXT),
-    "protocol": Key(one_of(("intergroup",), LATER_PROTOCOLS, "protocol")),
+    "protocol": Key(one_of(PROTOCOLS, LATER_PROTOCOLS, "protocol")),
     "seed": Key(whole(0)),
     "members": Key(one_or_range(whole(1, MEMBER_LIMIT))),
     "sites": Key(whole(1, MEMBER_LIMIT)),
+    "servers": Key(one_or_range(whole(0, SERVER_LIMIT))),
+    "controllers": Key(one_or_range(whole(0, CONTROLLER_LIMIT))),
     "state": Key(SIZE),
     "duration": Key(SPAN),
     "settle": Key(TIME),
@@ -214,7 +235,7 @@ CHURN_KEYS: dict[str, Key] = {
     "stop": Key(TIME),
 }
 
-WHEN_KEYS = {"kind": Key(one_of(TRACE_KINDS), required=True), "member": Key(MEMBER), "count": Key(whole(1))}
+WHEN_KEYS = {"kind": Key(one_of(TRACE_KINDS), required=True), "member": Key(ANYBODY), "count": Key(whole(1))}
 
 _PACKETS = ("from", "to", "member", "plane", "message", "sequence", "count")
 
@@ -235,6 +256,7 @@ FAULTS: dict[str, FaultKind] = {
     "pause": FaultKind(("member",)),
     "slow": FaultKind(("member", "times")),
     "stop_reading": FaultKind(("member",)),
+    "stop_answering": FaultKind(("member",)),
     "clock_step": FaultKind(("member", "by"), lasting=False),
     "clock_drift": FaultKind(("member", "by")),
     "timer_drift": FaultKind(("member", "by")),
@@ -253,11 +275,11 @@ FAULT_KEYS: dict[str, Key] = {
     "kind": Key(one_of(tuple(FAULTS), LATER_FAULTS, "fault"), required=True),
     "lasts": Key(or_word("forever", SPAN)),
     "flaps": Key(SPAN),
-    "groups": Key(list_of(list_of(MEMBER, least=1), least=2)),
-    "from": Key(MEMBERS, "sources"),
-    "to": Key(MEMBERS, "targets"),
-    "member": Key(MEMBERS, "members"),
-    "members": Key(MEMBERS, "members"),
+    "groups": Key(list_of(list_of(ANYBODY, least=1), least=2)),
+    "from": Key(ANYBODIES, "sources"),
+    "to": Key(ANYBODIES, "targets"),
+    "member": Key(ANYBODIES, "members"),
+    "members": Key(ANYBODIES, "members"),
     "each": Key(SPAN),
     "rate": Key(RATE),
     "plane": Key(one_of(("multicast", "unicast"))),
@@ -285,10 +307,29 @@ FAULT_DEFAULTS: dict[str, dict[str, Any]] = {
 }
 """What a missing key means; a packet fault may leave its rate out only where it singles packets out."""
 
-DRAWN_KINDS = tuple(kind for kind in FAULTS if kind not in ("join", "become_sender", "count_audience"))
-"""What [random] can draw; a drawn leave brings its join, who becomes a receiver a sender again; counting is none."""
+OF_APPLICATIONS = (
+    "stop_reading",
+    "stop_answering",
+    "leave",
+    "join",
+    "send",
+    "change",
+    "become_receiver",
+    "become_sender",
+    "count_audience",
+)
+"""Faults of applications, and what applications do: only members have one."""
 
-_DRAWN_NAMES = list_of(one_of(DRAWN_KINDS, LATER_FAULTS, "fault"), least=1)
+ONLY_INTERGROUP = ("change", "become_receiver", "become_sender", "count_audience")
+ONLY_SESSIONS = ("stop_answering",)
+"""Faults that make sense in one protocol alone."""
+
+DRAWN_KINDS = tuple(kind for kind in FAULTS if kind not in ("join", "become_sender", "count_audience", *ONLY_SESSIONS))
+"""What [random] can draw; a drawn leave brings its join, who becomes a receiver a sender again; counting is none."""
+DRAWN_SESSION_KINDS = tuple(kind for kind in FAULTS if kind not in ("join", *ONLY_INTERGROUP))
+"""The same in virtual synchrony."""
+
+_DRAWN_NAMES = list_of(one_of(tuple(dict.fromkeys((*DRAWN_KINDS, *ONLY_SESSIONS))), LATER_FAULTS, "fault"), least=1)
 RANDOM_KEYS = {"count": Key(one_or_range(whole(0, 1000))), "kinds": Key(or_word("all", _DRAWN_NAMES))}
 
 

@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from unisono.settings import FIELDS, read_setting
+from unisono.simulation.cast import is_member, name_of, read_name
 from unisono.spelling import did_you_mean
 from unisono.units import (
     DURATION_UNITS,
@@ -186,7 +187,7 @@ def list_of(value: Value, least: int = 0, alone: bool = False) -> Value:
             raise expected("a list that is not empty" if least == 1 else f"a list of at least {least}", raw)
         for item in items:
             if items.count(item) > 1 and not isinstance(item, tuple):
-                raise ValueError(f"{shown(item)} is listed twice")
+                raise ValueError(f"{value.write(item)} is listed twice")
         return items
 
     def write(held: tuple[Any, ...]) -> str:
@@ -210,11 +211,26 @@ def _read_flag(raw: object) -> bool:
 
 
 def _read_member(raw: object) -> int:
-    if isinstance(raw, str) and raw.partition(":")[0] in ("server", "controller"):
-        raise ValueError(f"{raw!r}: servers and controllers are not offered yet")
+    if isinstance(raw, str) and read_name(raw) is not None:
+        raise ValueError(f"expected a member by its index, from 0 on; {raw!r} is in no group and sends nothing")
     if isinstance(raw, bool) or not isinstance(raw, int) or raw < 0:
         raise expected("a member by its index, from 0 on", raw)
+    if not is_member(raw):
+        raise ValueError(f"there is no member {raw}")
     return raw
+
+
+def _read_anybody(raw: object) -> int:
+    if isinstance(raw, str):
+        who = read_name(raw)
+        if who is None:
+            raise expected('a member by its index, or a name such as "server:0" or "controller:0"', raw)
+        return who
+    return _read_member(raw)
+
+
+def _write_anybody(who: int) -> str:
+    return str(who) if is_member(who) else write_text(name_of(who))
 
 
 def _read_step(raw: object) -> int:
@@ -254,7 +270,9 @@ BANDWIDTH = _with_unit(
 )
 SIZE = _with_unit(parse_size, str, 'a size in bytes, or with a unit such as "64KiB"', plain=True)
 MEMBER = Value(_read_member, str)
-MEMBERS = list_of(MEMBER, least=1, alone=True)
+ANYBODY = Value(_read_anybody, _write_anybody)
+"""A member, or a server or controller by its name."""
+ANYBODIES = list_of(ANYBODY, least=1, alone=True)
 
 
 def read_option(name: str, raw: object) -> Any:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from unisono.settings import Role, Service
 from unisono.simulation.application import payload
+from unisono.simulation.cast import Cast
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
 from unisono.simulation.packet_rules import PacketRule
@@ -35,6 +36,7 @@ class Stage(Protocol):
 
     end_of_faults: int
     seed: int
+    cast: Cast
     machines: list[Machine]
     network: Network
 
@@ -151,6 +153,9 @@ class Troubles:
                 machine.slowness = 0.0
             elif fault.kind == "stop_reading":
                 machine.read_again()
+            elif fault.kind == "stop_answering":
+                machine.answering = True
+                machine.answer_blocks()
             elif fault.kind == "clock_drift":
                 machine.wall.run_at(0, stage.now)
             elif fault.kind == "timer_drift":
@@ -171,6 +176,8 @@ class Troubles:
                 machine.slowness = fault.times or 1.0
             elif fault.kind == "stop_reading":
                 machine.reading = False
+            elif fault.kind == "stop_answering":
+                machine.answering = False
             elif fault.kind == "clock_drift":
                 machine.wall.run_at(int((fault.by or 0) * _MILLION), stage.now)
             elif fault.kind == "timer_drift":
@@ -234,6 +241,8 @@ class Troubles:
             away = set(fault.members)
         elif fault.kind in ("limit", "oversize") or (fault.kind == "lose" and (fault.rate or 0) >= HOPELESS_LOSS):
             away = set(fault.members or fault.targets or range(len(names)))
+        if away.issuperset(servers := self._stage.cast.server_machines) and servers:
+            away = set(range(len(names)))  # without a server nobody gets another view
         return [names[member] for member in sorted(away)]
 
 

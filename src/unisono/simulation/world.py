@@ -16,11 +16,13 @@ from typing import Literal
 from unisono.engine import (
     SITE,
     Address,
+    BlockOk,
     ChangeRole,
     ChangeService,
     CountAudience,
     Engine,
     Fact,
+    FrameReceived,
     Join,
     Leave,
     Listen,
@@ -33,6 +35,7 @@ from unisono.node import Node
 from unisono.properties.registry import MonitorSuite
 from unisono.settings import Role, Service, Settings
 from unisono.simulation.application import Sender
+from unisono.simulation.cast import cast_of
 from unisono.simulation.channels import Channels
 from unisono.simulation.disk import Disk
 from unisono.simulation.ether import Ether, member_address
@@ -44,13 +47,16 @@ from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberP
 from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.streams import stream
 from unisono.simulation.troubles import Troubles
+from unisono.simulation.wiring import node_arguments
 from unisono.trace.recorder import Recorder
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, FaultRow, GaugeRow, MembershipRow
 from unisono.units import MILLISECOND
 
 START_SPREAD = 20 * MILLISECOND
-"""Members that join at the same time start within this long of each other."""
+"""Members that join at the same time start within this long of each other; servers and controllers before them."""
+ANSWER_DELAY = 20 * MILLISECOND
+"""The longest that an application takes to answer a block."""
 
 
 class World:
@@ -63,11 +69,11 @@ class World:
         node: Callable[..., Engine] = Node,
         watch: Callable[[AnyRow], None] | None = None,
     ) -> None:
-        assert isinstance(scenario.members, int), "a world runs a drawn scenario"
         assert scenario.seed is not None, "a world runs a drawn scenario"
         self._scenario = scenario
         self._node = node
         self.seed = scenario.seed
+        self.cast = cast_of(scenario)
         self.run_name = f"{scenario.name}-{scenario.seed}"
         self.now = 0
         self.end_of_faults = scenario.duration
@@ -82,28 +88,28 @@ class World:
         self._serial = 0
         self._recorder = Recorder(self.run_name, "", "")
         self._plans = {plan.index: plan for plan in scenario.member_plans}
-        self._groups = scenario.groups or (GroupPlan(name=DEFAULT_GROUP, members=tuple(range(scenario.members))),)
-        self._waiting = [(number, fault) for number, fault in enumerate(scenario.faults) if fault.when is not None]
+        self._groups = scenario.groups or (GroupPlan(name=DEFAULT_GROUP, members=tuple(range(self.cast.members))),)
+        self._faults = tuple(map(self.cast.on_machines, scenario.faults))
+        self._waiting = [(number, fault) for number, fault in enumerate(self._faults) if fault.when is not None]
         self._seen: Counter[tuple[str, str | None]] = Counter()
         remember = any(fault.kind == "replay" for fault in scenario.faults)
-        sites = scenario.sites or scenario.members
-        self._shared_sites = sites < scenario.members
-        self.network = Network(scenario.network, scenario.members, sites, self.seed, remember)
-        self.machines = [self._machine(index) for index in range(scenario.members)]
+        sites = scenario.sites or self.cast.members
+        self.network = Network(scenario.network, self.cast.members, sites, self.seed, remember, self.cast.others)
+        self.machines = [self._machine(index) for index in range(self.cast.size)]
         self._ether = Ether(self)
-        self._channels = Channels(self.network, self.schedule, self._give_to_life, member_address, sites)
+        self._channels = Channels(self.network, self.schedule, self._give_to_life, member_address)
         self._troubles = Troubles(self)
         self._senders = [
             Sender(
                 self, machine, workload, min(workload.stop or scenario.duration, scenario.duration), self.seed, index
             )
             for index, workload in enumerate(scenario.workloads)
-            for machine in self.machines
+            for machine in self.machines[: self.cast.members]
             if self._takes_part(workload, machine)
         ]
 
         settings = Settings(**scenario.options)
-        self.hierarchy = HierarchyObserver(self, settings) if settings.control else None
+        self.hierarchy = HierarchyObserver(self, settings) if settings.control and not self.cast.servers else None
 
     def _takes_part(self, workload: Workload, machine: Machine) -> bool:
         """Whether a member sends in a workload; `all` are all who may send, or who only receive and ask others to."""
@@ -114,7 +120,7 @@ class World:
     def _machine(self, index: int) -> Machine:
         clock_offset = stream(self.seed, f"wall/{index}").randint(-5 * MILLISECOND, 5 * MILLISECOND)
         disk = Disk(stream(self.seed, f"disk/{index}"))
-        return Machine(index, f"p{index}", disk, self._scenario.network.queue, clock_offset, self)
+        return Machine(index, self.cast.process_name(index), disk, self._scenario.network.queue, clock_offset, self)
 
     # ── running ──
 
@@ -127,7 +133,7 @@ class World:
             self.schedule(workload.start, lambda now: self._note("load", "begin"))
             stop = min(workload.stop or scenario.duration, scenario.duration)
             self.schedule(stop, lambda now: self._note("load", "end"))
-        self._troubles.arrange(scenario.faults)
+        self._troubles.arrange(self._faults)
         self._run_until(scenario.duration)
         self._troubles.end_all()
         self._note("heal", "begin")
@@ -159,6 +165,8 @@ class World:
     def _give_to_life(self, index: int, life: int, fact: Fact) -> None:
         machine = self.machines[index]
         if machine.life == life:
+            if isinstance(fact, FrameReceived):
+                machine.received_bytes += len(fact.data)
             machine.give(fact)
 
     # ── lives ──
@@ -166,6 +174,8 @@ class World:
     def _arrange_life(self, machine: Machine) -> None:
         plan = self._plans.get(machine.index, MemberPlan(index=machine.index))
         spread = int(stream(self.seed, f"start/{machine.index}").random() * START_SPREAD)
+        if self.cast.servers and machine.index < self.cast.members:
+            spread += START_SPREAD
         self.schedule(plan.joins + spread, lambda now: self._start(machine))
         if plan.leaves is not None:
             self.schedule(plan.leaves, lambda now: self.leave(machine, None))
@@ -177,11 +187,7 @@ class World:
             machine.name,
             stream(self.seed, f"engine/{machine.index}/{life}"),
             stream(self.seed, f"entropy/{machine.index}/{life}").randbytes,
-            realm="simulation",
-            clock_drift_limit=settings.clock_drift_limit,
-            site_timeout=settings.site_timeout,
-            control=settings if settings.control else None,
-            site=settings.control and self._shared_sites,
+            **node_arguments(self._scenario, self.cast, machine.index, settings),
         )
         machine.start(engine, self.run_name)
         self.join(machine, None)
@@ -200,7 +206,7 @@ class World:
                 stateful = state is not None and settings.service == "timestamp"
                 if state is not None and stateful:
                     machine.carry_state(plan.name, state)
-                machine.give(Join(plan.name, settings, stateful=stateful))
+                machine.give(Join(plan.name, settings, self._scenario.protocol, stateful=stateful))
             elif machine.groups[plan.name] is Stay.LEAVING:
                 machine.groups[plan.name] = Stay.RETURNING
 
@@ -225,6 +231,11 @@ class World:
             if group in (None, name):
                 machine.give(CountAudience(name))
 
+    def answer_block(self, machine: Machine, group: str) -> None:
+        """The application of a session has sent its last, and says so after a moment."""
+        wait = stream(self.seed, f"answer/{machine.index}/{self.now}").random() * ANSWER_DELAY
+        self.give_later(machine, self.now + int(wait), BlockOk(group))
+
     def crash(self, machine: Machine) -> None:
         if not machine.alive:
             return
@@ -244,6 +255,7 @@ class World:
     # ── the network ──
 
     def transmit(self, machine: Machine, effect: SendDatagram) -> None:
+        machine.sent_bytes += len(effect.data)
         self._ether.transmit(machine, effect)
 
     def listen(self, machine: Machine, address: Address, listens: bool) -> None:
@@ -263,6 +275,7 @@ class World:
             to = None if effect.to == SITE else self._ether.at(effect.to).index
             channels.open(self.now, index, life, effect.channel, to)
         elif isinstance(effect, SendFrame):
+            machine.sent_bytes += len(effect.data)
             channels.send(self.now, index, effect.channel, effect.data)
         else:
             channels.close(self.now, index, effect.channel)
@@ -292,7 +305,7 @@ class World:
         for number, fault in list(self._waiting):
             when = fault.when
             assert when is not None, "only such faults wait"
-            key = (when.kind, None if when.member is None else f"p{when.member}")
+            key = (when.kind, None if when.member is None else self.machines[when.member].name)
             if row.kind == when.kind and self._seen[key] == when.count and key[1] in (None, row.process):
                 self._waiting.remove((number, fault))
                 self._troubles.begin(number, fault)

@@ -6,6 +6,8 @@ from typing import Literal
 
 from msgspec import Struct, msgpack
 
+from unisono.properties.registry import in_order
+
 Verdict = Literal["held", "violated", "stopped"]
 
 WORKER_ENDED = "the worker process ended"
@@ -51,7 +53,7 @@ class SeedRow(Struct, frozen=True, kw_only=True):
 
     @property
     def violated(self) -> tuple[str, ...]:
-        return tuple(sorted(name for name, count in self.violations.items() if count))
+        return tuple(in_order(name for name, count in self.violations.items() if count))
 
 
 class Returned(Struct, frozen=True):

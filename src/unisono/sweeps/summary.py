@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from unisono.properties.registry import in_order
 from unisono.simulation.campaign import missing_marks
 from unisono.simulation.scenario import Scenario
 from unisono.sweeps.grid import Point
@@ -125,7 +126,7 @@ class PointCount:
             held=count["held"],
             failing=count["failing"],
             stopped=count["stopped"],
-            violated=dict(sorted(self._violated.items())),
+            violated={name: self._violated[name] for name in in_order(self._violated)},
             missing_marks=missing,
             marks=dict(sorted(self._marks.items())),
             measures={name: middle(values) for name, values in self._measures.items() if values},

@@ -150,6 +150,7 @@ class Recorder:
             whole=event.whole,
             primary=event.primary,
             era=None if event.era is None else str(event.era),
+            change=event.change,
         )
 
     def view_of(self, group: str) -> str | None:

@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from xxhash import xxh3_64_intdigest
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 
 class Row(Struct, kw_only=True, array_like=True):
@@ -97,7 +97,8 @@ class ViewRow(Row, kw_only=True, tag="view"):
     Of an agreed view, `transitional` are the members that came from the same view as this process, and `merged` all
     views that its members came from; a receiver that came into the middle of it does not have it `whole`. `primary`
     is null where no primary component is asked for. `era` is the view that was agreed last, where this one followed it
-    by the order of messages because somebody became a sender or a receiver.
+    by the order of messages because somebody became a sender or a receiver. `change` is the start-change that the view
+    of a virtual synchrony session has for this process.
     """
 
     start_time: int
@@ -113,11 +114,13 @@ class ViewRow(Row, kw_only=True, tag="view"):
     whole: bool = True
     primary: bool | None = None
     era: str | None = None
+    change: int | None = None
 
 
 class MembershipRow(Row, kw_only=True, tag="membership"):
     """START JOIN LEAVE CRASH END LEFT_BEHIND UNAVAILABLE ACTIVATE GRANT SUSPECT MRA AGREED EXCLUDED SELF_FAIL BOOTSTRAP
-    TO_SENDER PADD PLEAVE ROLE COORDINATOR CHILD STATE SAVED LOADED: what happens to processes.
+    TO_SENDER PADD PLEAVE ROLE COORDINATOR CHILD STATE SAVED LOADED START_CHANGE BLOCK BLOCK_OK NEW_VIEW SYNCHRONIZED
+    RETURNED: what happens to processes.
 
     `peer` is the other process where there is one. CRASH is written by whoever knows (the simulator); END says
     that the run ended while the process lived: a process with neither is audited as crashed at its last row.
@@ -128,7 +131,11 @@ class MembershipRow(Row, kw_only=True, tag="membership"):
     TO_SENDER is written by a receiver that wants to send, PADD by a sender that says so for `peer`, PLEAVE by a sender
     that says its last word, ROLE by who has become what `role` says. STATE, SAVED and LOADED tell an application's
     state at a point: `sequence` stands for the point, `number` is a digest of the state, `reason` its lineage, and
-    LOADED has who gave it in `peer`.
+    LOADED has who gave it in `peer`. Of virtual synchrony sessions: START_CHANGE says that the view is about to change,
+    with the identifier of that in `number` and who is expected in `members`; BLOCK that the application was asked to
+    finish, BLOCK_OK that it has, or that its session did not wait (`reason`); NEW_VIEW that the servers agreed,
+    SYNCHRONIZED that the cut of everybody who is needed is there, both with that identifier too. RETURNED gives an
+    optimistic message back: its `number` and `sequence`, and by which policy (`reason`).
     """
 
     peer: str | None = None
@@ -138,13 +145,15 @@ class MembershipRow(Row, kw_only=True, tag="membership"):
     reason: str | None = None
     across: str | None = None
     role: str | None = None
+    members: list[Member] | None = None
 
 
 class RepairRow(Row, kw_only=True, tag="repair"):
     """RTR (this process asks), RTX (this process repairs), GC (released up to `last`): sequences first to last.
 
     CUT: of this view's messages of the source everything from `first` to `last` is here, or known to be somewhere;
-    said once for each member of the view when its end is to be agreed, for the proposal that `peer` names.
+    said once for each member of the view when its end is to be agreed, for the proposal, or the start-change of a
+    session, that `peer` names. FORWARD: this process sends what another, who does not come along, had sent.
     """
 
     source: str

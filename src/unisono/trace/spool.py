@@ -162,6 +162,13 @@ class Spool:
             )
         self.header = header
 
+    def read_to_the_end(self) -> Ending:
+        """Pass over all rows, and say how the file ends."""
+        for _ in self._frames:
+            pass
+        assert self._frames.ending is not None, "there is no frame left"
+        return self._frames.ending
+
     @property
     def ending(self) -> Ending | None:
         return self._frames.ending

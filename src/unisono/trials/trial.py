@@ -21,6 +21,7 @@ from unisono.runtime.interfaces import LOOPBACK
 from unisono.runtime.tracing import host_mark
 from unisono.settings import Role, Service
 from unisono.simulation.campaign import usable_cores
+from unisono.simulation.cast import cast_of
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
@@ -50,6 +51,10 @@ Progress = Callable[[float, str], None]
 
 def refuse_what_cannot_be_made(scenario: Scenario) -> None:
     """Raise for the first thing in a scenario that one machine cannot do."""
+    if scenario.protocol != "intergroup":
+        raise ScenarioError(
+            "protocol", f"{scenario.protocol!r} is not run on real processes by a scenario; simulate it"
+        )
     for index, fault in enumerate(scenario.faults):
         if fault.kind in NOT_REAL:
             raise ScenarioError(
@@ -80,6 +85,7 @@ class Trial:
         self.rows: list[AnyRow] = []
         self.seed = scenario.seed
         self.end_of_faults = scenario.duration
+        self.cast = cast_of(scenario)
         self.network = Network(scenario.network, scenario.members, scenario.sites or scenario.members, self.seed, False)
         self.members = [self._member(index, hosts) for index in range(scenario.members)]
         self.machines = cast(list[Machine], self.members)  # as far as the faults that are let in go

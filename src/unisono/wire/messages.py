@@ -17,6 +17,7 @@ from unisono.wire.control_messages import HIERARCHY_TYPES, HierarchyMessage
 from unisono.wire.membership_messages import EXTENSION_LIMIT_BYTES, MEMBERSHIP_TYPES, MembershipMessage
 from unisono.wire.probe_messages import PROBE_TYPES, ProbeMessage
 from unisono.wire.proxy_messages import PROXY_TYPES, ProxyMessage
+from unisono.wire.session_messages import SESSION_TYPES, SessionMessage
 
 SEQUENCE_LIMIT = (1 << 63) - 1
 RANGE_LIMIT = 64
@@ -43,6 +44,12 @@ CHANGE: Final = 8
 """Flag of a data message: it is about who sends, and not for the application (see unisono.wire.membership_messages)."""
 PROXIED: Final = 16
 """Flag of a data message: its source sent it for another (see unisono.wire.origins)."""
+OPTIMISTIC: Final = 32
+"""Flag of a data message of a session: sent before its view was installed, and void if that never is."""
+AGAIN: Final = 64
+"""Flag of a data message of a weak session: sent in an earlier view first, for those who have all that came before."""
+BEGINS: Final = 128
+"""Flag of a data message of a weak session: the first that its source sent in a view, also where it is sent again."""
 
 
 class DataMessage(Struct, frozen=True, gc=False):
@@ -209,6 +216,7 @@ ControlMessage = (
     | ProbeMessage
     | CensusMessage
     | ProxyMessage
+    | SessionMessage
 )
 
 CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
@@ -225,6 +233,7 @@ CONTROL_TYPES: tuple[type[ControlMessage], ...] = (
     *PROBE_TYPES,
     *CENSUS_TYPES,
     *PROXY_TYPES,
+    *SESSION_TYPES,
 )
 
 

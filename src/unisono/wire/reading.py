@@ -23,11 +23,14 @@ from unisono.wire.layout import (
     VERSION,
 )
 from unisono.wire.messages import (
+    AGAIN,
+    BEGINS,
     CHANGE,
     CONTROL_TYPES,
     FRAGMENT,
     LEAVE,
     NAMED,
+    OPTIMISTIC,
     PROXIED,
     SEQUENCE_LIMIT,
     ControlMessage,
@@ -39,6 +42,7 @@ from unisono.wire.messages import (
 )
 from unisono.wire.refusals import Refusal, Refused
 
+_FLAGS = (0, FRAGMENT, LEAVE, NAMED, NAMED | FRAGMENT, CHANGE, PROXIED, PROXIED | FRAGMENT)
 _DECODERS = {kind.code: msgspec.msgpack.Decoder(kind) for kind in CONTROL_TYPES}
 
 
@@ -144,7 +148,7 @@ def _data_messages(plain: bytes, offset: int) -> tuple[list[DataMessage], int, V
 
 def _fragment(plain: bytes, offset: int, flags: int, sequence: int, length: int) -> tuple[int, int]:
     """Which part of how many a message with flags is."""
-    if flags not in (FRAGMENT, LEAVE, NAMED, NAMED | FRAGMENT, CHANGE, PROXIED, PROXIED | FRAGMENT):
+    if flags & ~(OPTIMISTIC | AGAIN | BEGINS) not in _FLAGS:
         raise Refused(Refusal.FLAGS)
     if not flags & FRAGMENT:
         return 0, 1

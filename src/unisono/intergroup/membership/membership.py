@@ -20,12 +20,10 @@ from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
 from unisono.reliable.step import Step
-from unisono.reliable.suspicion import Suspicion
+from unisono.reliable.suspicion import Suspicion, least_silence
 from unisono.wire.control_messages import Gathered
 from unisono.wire.membership_messages import AddRequest, CutInfo, MembershipMessage, Opinion, ViewRequest
 
-LEAST_SILENCE = 3
-"""Nobody is suspected before it was silent for so many keep-alive intervals."""
 DISCOVERY = 2
 """For so many keep-alive intervals a newcomer looks for others before it sends into a view of its own, and who was
 stopped before it sends into the view it was in."""
@@ -63,7 +61,7 @@ class Membership:
         self._following = following
         self._ground = ground
         settings = context.settings
-        self.suspicion = Suspicion(max(settings.suspicion, LEAST_SILENCE * settings.keep_alive))
+        self.suspicion = Suspicion(least_silence(settings))
         self.repair = MembershipRepair(context, ground, self.suspicion, attempt)
         self._receiver = ReceiverRepair(context, following)
         self.roles = Roles(context, sending, following, speaking)

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from unisono.engine import Address
 from unisono.events import Excluded, ViewReason
 from unisono.identity import ProcessId, ViewId
-from unisono.intergroup.context import Context, repair_row
+from unisono.intergroup.context import Context
 from unisono.intergroup.membership import view as views
 from unisono.intergroup.membership.agreement import Agreement, Proposal
 from unisono.intergroup.membership.contract import Ground, Phase
@@ -32,7 +32,7 @@ from unisono.intergroup.membership.primary import PrimaryRule
 from unisono.intergroup.membership.recovery import Recovery
 from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.reasons import Reason
-from unisono.reliable.step import Step
+from unisono.reliable.step import Step, repair_row
 from unisono.reliable.suspicion import Suspicion
 from unisono.trace.schema import MembershipRow
 from unisono.wire.membership_messages import (

@@ -7,7 +7,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.columns import AGREED, MEMBER, PROCESS, clock, held, moment
+from unisono.pipeline.columns import MEMBER, PROCESS, clock, held, in_sessions, moment
 from unisono.pipeline.tables import Tables
 
 TELLING = {"membership": "JOIN", "view": "VIEW", "send": "SEND", "deliver": "DELIVER", "gauge": "GAUGE"}
@@ -22,13 +22,13 @@ def told_by() -> Column:
 def stretches(tables: Tables) -> DataFrame:
     """Every stretch of every member: the position of its last row that tells, and the last service told in it.
 
-    `apart` says that a row tells of a service without agreed views.
+    `apart` says that a row tells of a service whose receivers follow no senders (M9).
     """
     served = F.max(F.when(F.col("service").isNotNull(), F.struct("position", "service"))).alias("served")
     told = [
         telling(tables, family, kind)
         .groupBy(*MEMBER, "stretch")
-        .agg(F.max("position").alias("last_position"), served, F.max(~held(AGREED)).alias("apart"))
+        .agg(F.max("position").alias("last_position"), served, F.max(~held("M9")).alias("apart"))
         for family, kind in TELLING.items()
     ]
     return (
@@ -79,6 +79,18 @@ def standing(stretches: DataFrame, ends: DataFrame, moves: DataFrame) -> DataFra
         .agg(F.max("served")["service"].alias("service"), F.max("stretch").alias("last_stretch"))
         .join(ends, list(PROCESS))
         .join(moves, list(MEMBER), "left")
+    )
+
+
+def servers(tables: Tables) -> DataFrame:
+    """Who serves sessions, and its `sort`: names with a colon that start and never join, in runs with sessions."""
+    joins = tables.membership.where("kind = 'JOIN'")
+    return (
+        tables.membership.where("kind = 'START' and process like '%:%'")
+        .select("run", F.col("process").alias("name"), F.substring_index("process", ":", 1).alias("sort"))
+        .distinct()
+        .join(joins.select("run", F.col("process").alias("name")).distinct(), ["run", "name"], "left_anti")
+        .join(joins.where(in_sessions()).select("run").distinct(), "run", "left_semi")
     )
 
 

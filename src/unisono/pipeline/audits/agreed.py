@@ -22,8 +22,10 @@ BECAME_SENDER = "sends now"
 """The reason for which a receiver of a view is in the next one."""
 
 
-def agreed_views(views: DataFrame) -> DataFrame:
+def agreed_views(views: DataFrame, promise: str = AGREED) -> DataFrame:
     """Every agreed one of these VIEWs, with the one `before` it in its stretch, and whether a `fresh` start is between.
+
+    With another promise those whose service keeps that.
 
     `members`, `transitional` and `merged` are sorted; `became` are those who became senders with it, `itself` is the
     process as a member, `place` its row, and `since` the position of its last VIEW before this one, under any service,
@@ -39,11 +41,12 @@ def agreed_views(views: DataFrame) -> DataFrame:
     goes_on = F.expr("era is not null and coalesce(before.era_word = era, false) and not fresh")
     span = F.max(F.when(~goes_on, F.struct("position", "whole"))).over(in_stretch)
     return (
-        views.where(held(AGREED))
+        views.where(held(promise))
         .select(
             *MEMBER,
             "position",
             "stretch",
+            "service",
             "view",
             "previous",
             "role",

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from unisono.pipeline.audits.coded import Codes, Column, by_code, codes_of, combined, numbers_of, present, slices
 from unisono.pipeline.audits.known import NEVER_SENT, NO_WORD, NOWHERE, Known, Said, Sent
-from unisono.properties.promises import PROTOCOL, STALL_LIMIT_NANOSECONDS, Role, exempt_services
+from unisono.properties.promises import STALL_LIMIT_NANOSECONDS, Role, exempt_services
 from unisono.trace.parquet import arrow_schema
 
 BUCKET_NANOSECONDS = STALL_LIMIT_NANOSECONDS // 2
@@ -83,7 +83,7 @@ class Batch:
 
     def held(self, property_id: str, role: Role | None = None) -> Column:
         """For each row whether its service promises the property."""
-        exempt = exempt_services(PROTOCOL, property_id, role)
+        exempt = exempt_services(property_id, role)
         services = self.codes("service")
         return services.where([service not in exempt for service in services.values], True)
 
@@ -159,7 +159,7 @@ def _delivery_strides(batch: Batch, known: Known) -> Any:
     order = by_code(stream, len(first), batch.position)
     views = batch.codes("view")
     words = views.numbers([known.word(text) for text in views.values], NO_WORD)
-    agreed = batch.held("M2", "receiver")
+    agreed = batch.held("M5", "receiver")
     content = {name: numbers_of(batch.table[name]) for name in SENT}
     breaks = np.zeros(len(batch), bool)
     remarkable = np.zeros(len(batch), bool)

@@ -29,7 +29,7 @@ Member = tuple[str, str, str, int]
 """Run, group, process and incarnation."""
 Process = tuple[str, str, int]
 
-TURNS = ("JOIN", "LEAVE", "SELF_FAIL", "BOOTSTRAP")
+TURNS = ("JOIN", "LEAVE", "SELF_FAIL", "BOOTSTRAP", "EXCLUDED", "BLOCK_OK")
 """Beside views, what a stride does not go beyond."""
 NO_WORD = -1
 NEVER_SENT = -2

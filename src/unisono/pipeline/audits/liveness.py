@@ -14,14 +14,16 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 from unisono.pipeline.audits.activity import TELLING, telling
 from unisono.pipeline.audits.intervals import merged, uncovered
 from unisono.pipeline.audits.projections import Projections
+from unisono.pipeline.audits.session_ends import session_undelivered
 from unisono.pipeline.columns import (
-    AGREED,
+    COMMON,
     MEMBER,
     PROCESS,
     SOURCE,
     STREAM,
     clock,
     held,
+    in_sessions,
     message_name,
     moment,
     process_name,
@@ -35,8 +37,10 @@ from unisono.properties.promises import SETTLING_NANOSECONDS
 def multicast_liveness(trace: Projections) -> DataFrame:
     """L2."""
     everybody = trace.settle(pairs(trace))
-    return undelivered(trace, everybody.where("first is not null")).unionByName(
-        left_out(trace, everybody.where("first is null"))
+    return (
+        undelivered(trace, everybody.where("first is not null"))
+        .unionByName(left_out(trace, everybody.where("first is null")))
+        .unionByName(session_undelivered(trace))
     )
 
 
@@ -53,7 +57,7 @@ def pairs(trace: Projections) -> DataFrame:
     return (
         trace.shared("members", lambda: members(tables))
         .where("(moved is null or moved <> 'LEAVE')")
-        .where(held("L2"))
+        .where(held("L2") & ~in_sessions())
         .join(ends, list(PROCESS))
         .alias("one")
         .join(others.alias("other"), (F.col("one.run") == F.col("other.run")) & same_clock)
@@ -77,7 +81,7 @@ def members(tables: Tables) -> DataFrame:
 
     No row tells of a change of service, so that the last service is that of anything that the member did.
     """
-    columns = (*MEMBER, "position", "kind", "service", "reason", moment().alias("moment"))
+    columns = (*MEMBER, "position", "kind", "service", "reason", "role", moment().alias("moment"))
     moves = tables.membership.where("kind in ('JOIN', 'LEAVE')").select(*columns)
     views = tables.view.where("kind = 'VIEW'").withColumn("reason", F.lit(None)).select(*columns)
     joins = F.when(F.col("kind") == "JOIN", F.col("position"))
@@ -87,12 +91,13 @@ def members(tables: Tables) -> DataFrame:
         .agg(
             F.max_by("moment", joins).alias("joined"),
             F.max_by("reason", joins).alias("wants"),
+            F.max_by("role", joins).alias("joined_as"),
             F.max_by("kind", F.when(F.col("kind") != "VIEW", F.col("position"))).alias("moved"),
             F.count(F.when(F.col("kind") != "LEAVE", 1)).alias("present"),
         )
         .where("present > 0")
         .join(last_services(tables), list(MEMBER), "left")
-        .select(*MEMBER, "service", "joined", "wants", "moved")
+        .select(*MEMBER, "service", "joined", "wants", "joined_as", "moved")
     )
 
 
@@ -229,6 +234,7 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
     sources = (
         trace.shared("members", lambda: members(tables))
         .where("joined is not null and (moved is null or moved <> 'LEAVE')")
+        .where(~in_sessions())
         .join(told_roles(trace), list(MEMBER), "left")
     )
     first_sends = (
@@ -242,6 +248,7 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
         F.col("process").alias("source"),
         F.col("incarnation").alias("source_incarnation"),
         F.col("joined").alias("source_joined"),
+        F.col("joined_as").alias("source_joined_as"),
         "told",
     ).join(first_sends, ["run", "group", *SOURCE])
     healed = tables.fault.where("kind = 'FAULT' and fault = 'heal'").select("run").distinct()
@@ -251,7 +258,7 @@ def left_out(trace: Projections, pairs: DataFrame) -> DataFrame:
         .where(wants_source(F.col("wants"), F.col("source")))
         .join(known, ["run", "group", *SOURCE])
         .where("greatest(joined, entered, source_joined, first_sent) <= last_due")
-        .where(~only_receives(F.col("last_due")))
+        .where(~only_receives(F.col("last_due"), F.col("source_joined_as")))
         .join(healed, "run", "left_semi")
         .join(gone.withColumnRenamed("name", "process"), ["run", "process"], "left_anti")
         .join(gone.withColumnRenamed("name", "source"), ["run", "source"], "left_anti")
@@ -264,7 +271,7 @@ def told_roles(trace: Projections) -> DataFrame:
     """What each member was at which time since its last JOIN, as agreed views and ROLE have `told`."""
     columns = (*MEMBER, F.struct("position", moment().alias("moment"), "role").alias("one"))
     roles = since_join(trace.tables, trace.tables.membership).where("kind = 'ROLE'").select(*columns)
-    views = views_since_join(trace).where(held(AGREED)).select(*columns)
+    views = views_since_join(trace).where(held(COMMON)).select(*columns)
     return roles.unionByName(views).groupBy(*MEMBER).agg(F.collect_list("one").alias("told"))
 
 
@@ -273,10 +280,11 @@ def role_at(latest: Column) -> Column:
     return F.array_max(F.filter("told", lambda one: one["moment"] <= latest))["role"]
 
 
-def only_receives(due: Column) -> Column:
+def only_receives(due: Column, joined_as: Column | None = None) -> Column:
     """Whether a member is a receiver at last, by what was `told`, or was one when it should have been heard by all."""
-    is_one = (F.array_max("told")["role"] == "receiver") | (role_at(due) == "receiver")
-    return F.coalesce(is_one, F.lit(False))
+    otherwise = F.lit("") if joined_as is None else F.coalesce(joined_as, F.lit(""))
+    roles = (F.coalesce(role, otherwise) for role in (F.array_max("told")["role"], role_at(due)))
+    return F.lit("receiver").isin(*roles)
 
 
 def _sends(send: DataFrame, last: Column) -> DataFrame:

@@ -41,14 +41,14 @@ __all__ = [
 
 
 def self_inclusion(trace: Projections) -> DataFrame:
-    """M1."""
-    found = trace.agreed.where("role = 'sender' and not array_contains(members, itself)")
+    """M1. Views of weak sessions are judged here, and for M2 and M4, too."""
+    found = trace.common.where("role = 'sender' and not array_contains(members, itself)")
     return violations("M1", found, F.concat(F.lit("this sender is not in its view "), "view"))
 
 
 def monotone_views(trace: Projections) -> DataFrame:
     """M2: who starts afresh may come back into the same view."""
-    found = trace.agreed.where("identifier < before.identifier or (identifier = before.identifier and not fresh)")
+    found = trace.common.where("identifier < before.identifier or (identifier = before.identifier and not fresh)")
     return violations("M2", found, F.concat(F.lit("installed after "), "before.view", F.lit(", which is not lower")))
 
 
@@ -58,7 +58,7 @@ def view_identity(trace: Projections) -> DataFrame:
     common = F.struct("identifier", "members", "era")
     told = F.struct("start", "merged", "primary")
     found = (
-        trace.agreed.select(*MEMBER, "place", "position", "view", "whole", common.alias("common"), told.alias("told"))
+        trace.common.select(*MEMBER, "place", "position", "view", "whole", common.alias("common"), told.alias("told"))
         .select(
             "*",
             F.min(F.struct("place", "common")).over(one_view)["common"].alias("first_common"),

@@ -10,8 +10,19 @@ from unisono.pipeline.audits.agreed import FRESH, GROUP
 from unisono.pipeline.audits.intervals import merged, uncovered
 from unisono.pipeline.audits.liveness import wants_source
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.columns import AGREED, MEMBER, PROCESS, SOURCE, held, message_name, moment, violations
-from unisono.properties.promises import SETTLING_NANOSECONDS
+from unisono.pipeline.columns import (
+    AGREED,
+    MEMBER,
+    PROCESS,
+    SOURCE,
+    held,
+    hopes,
+    in_sessions,
+    message_name,
+    moment,
+    violations,
+)
+from unisono.properties.promises import SETTLING_NANOSECONDS, STRONG
 
 
 def self_delivery(trace: Projections) -> DataFrame:
@@ -40,7 +51,7 @@ def _look(trace: Projections) -> DataFrame:
     own = trace.tables.deliver.where(_OWN).select(
         *MEMBER, *SOURCE, "number", "last_number", "position", "stretch", F.lit("HEARD").alias("kind")
     )
-    sent = trace.tables.send.select(
+    sent = trace.tables.send.where(~hopes()).select(
         *_SENT, *(F.col(name).alias(own_name) for own_name, name in zip(SOURCE, PROCESS[1:], strict=True))
     )
     placed = _placed(trace, sent.withColumn("until", F.col("last_position")), own)
@@ -50,15 +61,19 @@ def _look(trace: Projections) -> DataFrame:
     if members is None:
         return _asked(trace, placed).limit(0).withColumn("first_delivery", F.lit(None).cast("bigint"))
     asked = members.withColumnsRenamed({"process": "source", "incarnation": "source_incarnation"})
-    single = trace.first_sends(asked).select(
-        *GROUP,
-        *SOURCE,
-        F.col("source").alias("process"),
-        F.col("source_incarnation").alias("incarnation"),
-        "number",
-        F.col("number").alias("last_number"),
-        F.col("sent_position").alias("until"),
-        *(F.col(f"sent_{name}").alias(name) for name in ("position", "stretch", "service", "truth", "at", "host")),
+    single = (
+        trace.first_sends(asked)
+        .where(~hopes("sent_"))
+        .select(
+            *GROUP,
+            *SOURCE,
+            F.col("source").alias("process"),
+            F.col("source_incarnation").alias("incarnation"),
+            "number",
+            F.col("number").alias("last_number"),
+            F.col("sent_position").alias("until"),
+            *(F.col(f"sent_{name}").alias(name) for name in ("position", "stretch", "service", "truth", "at", "host")),
+        )
     )
     first = (
         trace.deliveries(members, MEMBER)
@@ -99,7 +114,8 @@ def _placed(trace: Projections, sent: DataFrame, own: DataFrame | None) -> DataF
         F.lit("SEND").alias("kind"),
     )
     rows = sent if own is None else sent.unionByName(own, allowMissingColumns=True)
-    moves = tables.membership.where(f"kind in ('JOIN', 'LEAVE') or {FRESH}").select(
+    excluded = (F.col("kind") == "EXCLUDED") & in_sessions(STRONG)
+    moves = tables.membership.where(F.expr(f"kind in ('JOIN', 'LEAVE') or {FRESH}") | excluded).select(
         *MEMBER, "position", "stretch", "kind", F.struct("reason").alias("wants")
     )
     views = trace.agreed.where("era is null").select(*MEMBER, "position", "stretch", F.lit("VIEW").alias("kind"))

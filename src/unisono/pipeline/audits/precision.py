@@ -7,12 +7,22 @@ from functools import reduce
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.audits.activity import told_by
+from unisono.pipeline.audits.activity import servers, told_by
 from unisono.pipeline.audits.agreed import FRESH, GROUP, member
 from unisono.pipeline.audits.intervals import merged, uncovered
 from unisono.pipeline.audits.liveness import only_receives, role_at, told_roles
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, STREAM, held, message_name, moment, violations
+from unisono.pipeline.columns import (
+    MEMBER,
+    PROCESS,
+    SOURCE,
+    STREAM,
+    held,
+    in_sessions,
+    message_name,
+    moment,
+    violations,
+)
 from unisono.pipeline.tables import Tables
 from unisono.properties.promises import PRECISION_NANOSECONDS, SETTLING_NANOSECONDS
 
@@ -31,6 +41,8 @@ def membership_precision(trace: Projections) -> DataFrame:
     settled = (
         _healed(trace.tables, joined.where(held("L1")))
         .where("joined.moment <= due and coalesce(entered <= due, true)")
+        .join(unserved(trace), "run", "left")
+        .where(~(in_sessions() & F.coalesce("unserved", F.lit(False))))
         .withColumnRenamed("end_position", "position")
     )
     demanded = trace.settle(_demanded(trace, settled, joined))
@@ -40,9 +52,25 @@ def membership_precision(trace: Projections) -> DataFrame:
     return violations("L1", found, F.concat(F.lit("the last view: "), "wrong"))
 
 
+def unserved(trace: Projections) -> DataFrame:
+    """The runs of sessions with servers of a kind of which none is there at the end."""
+    living = trace.ends.select("run", F.col("process").alias("name"), F.lit(True).alias("living")).distinct()
+    cut = trace.cut_off.select("run", "name", F.lit(True).alias("cut"))
+    return (
+        servers(trace.tables)
+        .join(living, ["run", "name"], "left")
+        .join(cut, ["run", "name"], "left")
+        .groupBy("run", "sort")
+        .agg(F.max(F.expr("living is not null and cut is null")).alias("there"))
+        .where("not there")
+        .select("run", F.lit(True).alias("unserved"))
+        .distinct()
+    )
+
+
 def _last_views(trace: Projections) -> DataFrame:
     """The last agreed view of each member since its last JOIN, and when it installed the first of that stretch."""
-    since_join = trace.agreed.join(trace.moves.select(*MEMBER, "joined"), list(MEMBER), "left").where(
+    since_join = trace.common.join(trace.moves.select(*MEMBER, "joined"), list(MEMBER), "left").where(
         "position > coalesce(joined.position, -1)"
     )
     last = F.max(F.struct("position", "stretch", "view", "era_word", "moment", "members")).over(
@@ -188,7 +216,8 @@ def _listeners(trace: Projections) -> DataFrame:
     whole = _not_cut_off(trace, trace.standing.where("moved is null or moved.kind <> 'LEAVE'").where(held("L5")))
     last_of_era = F.max(F.struct("position", "stretch", "members", F.col("span.position").alias("span"))).alias("last")
     return (
-        trace.agreed.groupBy(*MEMBER, "era_word", "itself")
+        trace.agreed.where(held("L5"))
+        .groupBy(*MEMBER, "era_word", "itself")
         .agg(last_of_era)
         .select(*MEMBER, F.col("era_word").alias("view"), "itself", "last.stretch", "last.members", "last.span")
         .join(_healed(trace.tables, whole), list(MEMBER))

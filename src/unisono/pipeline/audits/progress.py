@@ -5,8 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
+from unisono.pipeline.audits.activity import servers
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.columns import held, moment, violations
+from unisono.pipeline.columns import held, in_sessions, moment, violations
 from unisono.pipeline.tables import Tables
 from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
 
@@ -76,12 +77,17 @@ def progress_moments(trace: Projections) -> DataFrame:
 def due_moments(tables: Tables) -> DataFrame:
     """At every row of membership and faults, whether progress is due from then on."""
     rows = turns(tables)
+    named = presence(rows).join(F.broadcast(servers(tables)), ["run", "name"], "left")
+    members = named.join(F.broadcast(_not_counted(tables)), ["run", "name"], "left_anti")
     changes = (
-        presence(rows)
+        members.select("run", *_ORDER, "known", "present", "load")
         .unionByName(load(rows))
         .unionByName(_without(rows, "known", "present", "load"))
+        .withColumn("unserved", F.lit(0))
+        .unionByName(_unserved(named.where("sort is not null")), allowMissingColumns=True)
         .groupBy("run", "time")
         .agg(
+            F.sum("unserved").alias("unserved"),
             F.sum("known").alias("known"),
             F.sum("present").alias("present"),
             F.max_by("load", F.when(F.col("load").isNotNull(), F.struct(*_ORDER[1:]))).alias("load"),
@@ -90,8 +96,36 @@ def due_moments(tables: Tables) -> DataFrame:
     so_far = Window.partitionBy("run").orderBy("time").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     known, present = F.sum("known").over(so_far), F.sum("present").over(so_far)
     loaded = F.coalesce(F.last("load", ignorenulls=True).over(so_far), F.lit(0)) > 0
-    due = loaded & (present >= 2) & (2 * present > known)
+    due = loaded & (present >= 2) & (2 * present > known) & (F.sum("unserved").over(so_far) == 0)
     return changes.select("run", "time", due.alias("due"), F.lit(False).alias("progress"))
+
+
+def _not_counted(tables: Tables) -> DataFrame:
+    """In runs with sessions, the names that never join."""
+    joins = tables.membership.where("kind = 'JOIN'")
+    return (
+        tables.membership.where("kind = 'START'")
+        .select("run", F.col("process").alias("name"))
+        .distinct()
+        .join(joins.where(in_sessions()).select("run").distinct(), "run", "left_semi")
+        .join(joins.select("run", F.col("process").alias("name")).distinct(), ["run", "name"], "left_anti")
+    )
+
+
+def _unserved(named: DataFrame) -> DataFrame:
+    """By how much the number of kinds of servers changes of which some started and none is present."""
+    by_time = Window.partitionBy("run", "sort").orderBy("time")
+    so_far = by_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    without = F.expr("known > 0 and present = 0").cast("int")
+    return (
+        named.groupBy("run", "sort", "time")
+        .agg(F.sum("known").alias("known"), F.sum("present").alias("present"))
+        .select("run", "sort", "time", *(F.sum(name).over(so_far).alias(name) for name in ("known", "present")))
+        .select("run", "sort", "time", without.alias("without"))
+        .select(
+            "run", "time", (F.col("without") - F.coalesce(F.lag("without").over(by_time), F.lit(0))).alias("unserved")
+        )
+    )
 
 
 def turns(tables: Tables) -> DataFrame:
@@ -154,7 +188,7 @@ def presence(turns: DataFrame) -> DataFrame:
         return (now - F.coalesce(F.lag(now).over(in_order), F.lit(0))).alias(column)
 
     return states.select(
-        "run", *_ORDER, difference("known"), difference("present"), F.lit(None).cast("bigint").alias("load")
+        "run", "name", *_ORDER, difference("known"), difference("present"), F.lit(None).cast("bigint").alias("load")
     )
 
 

@@ -8,6 +8,7 @@ something is wrong, or may be.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
@@ -22,7 +23,7 @@ from unisono.pipeline.audits.fetch import fetch
 from unisono.pipeline.audits.keyed import keyed
 from unisono.pipeline.audits.scan import scan
 from unisono.pipeline.audits.streams import streams, timeline
-from unisono.pipeline.columns import MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, VIOLATION
+from unisono.pipeline.columns import COMMON, MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, VIOLATION, in_sessions
 from unisono.pipeline.tables import Tables
 
 CONTENT = ("sequence", "size", "body", "timestamp")
@@ -151,6 +152,19 @@ class Projections:
         return self.settle(agreed_views(self.turned_views))
 
     @Projection
+    def common(self) -> DataFrame:
+        """The same of every view that is one for all, those of weak sessions included."""
+        return self.settle(agreed_views(self.turned_views, COMMON))
+
+    @Projection
+    def has_sessions(self) -> bool:
+        """Whether anything was written under a session."""
+        tables = self.tables
+        families = (tables.view, tables.membership, tables.repair, tables.send, tables.deliver)
+        rows = [table.where(in_sessions()).select("run") for table in families]
+        return not reduce(DataFrame.unionByName, rows).isEmpty()
+
+    @Projection
     def eras(self) -> DataFrame:
         """The views that followed others by the order, and where they stand."""
         return self.settle(eras(self.tables))
@@ -238,7 +252,7 @@ class Projections:
 
 def sends(rows: DataFrame) -> DataFrame:
     """The first SEND of every message, by the position at its source."""
-    parts = ("position", *CONTENT, "truth", "at", "host", "stretch", "service", "agreed")
+    parts = ("position", *CONTENT, "truth", "at", "host", "stretch", "service", "agreed", "view")
     first = F.min(F.struct(*parts)).alias("first")
     return (
         rows.groupBy(*MESSAGE)

@@ -6,13 +6,15 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, held, message_name, moment, violations
+from unisono.pipeline.audits.session_ends import session_unreleased
+from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, held, in_sessions, message_name, moment, violations
 from unisono.pipeline.tables import Tables
 from unisono.properties.promises import (
     LEAST_LOSSES,
     REPAIR_LIMIT,
     SETTLING_NANOSECONDS,
     STALL_LIMIT_NANOSECONDS,
+    STRONG,
 )
 
 _SENDER = ("run", "group", *SOURCE)
@@ -182,13 +184,15 @@ def stability(trace: Projections) -> DataFrame:
         .join(held_back(tables, asked, ends, moves, away), list(MEMBER), "left_anti")
     )
     text = F.concat(F.lit("not released; "), F.col("missing").cast("string"), F.lit(" are missing"))
-    return violations("L4", lacking, text, message_name("process", "incarnation"))
+    found = violations("L4", lacking, text, message_name("process", "incarnation"))
+    return found.unionByName(session_unreleased(trace))
 
 
 def moved(tables: Tables) -> DataFrame:
     """For each member its last JOIN and its last move; where that is a LEAVE, when it was."""
     return (
         tables.membership.where("kind in ('JOIN', 'LEAVE')")
+        .where(~in_sessions())
         .groupBy(*MEMBER)
         .agg(
             F.max(F.when(F.col("kind") == "JOIN", F.col("position"))).alias("join_position"),
@@ -249,7 +253,7 @@ def held_back(tables: Tables, asked: DataFrame, ends: DataFrame, moves: DataFram
 
 def late_repairs(tables: Tables) -> DataFrame:
     """Requests and repairs in the second half of each group's sending, where one clock tells them all."""
-    columns = ("run", "group", "kind", moment().alias("moment"), _clock().alias("clock"))
+    columns = ("run", "group", "kind", "service", "view", moment().alias("moment"), _clock().alias("clock"))
     until = moment("last_truth", "last_at").alias("until")
     nobody = [
         F.lit(None).cast(kind).alias(name)
@@ -283,8 +287,12 @@ def late_repairs(tables: Tables) -> DataFrame:
 
 
 def ranges(repairs: DataFrame) -> DataFrame:
-    """Per group and kind of row (RTR, RTX): the rows, and their ranges, those that overlap taken as one."""
-    in_order = Window.partitionBy(*_SENDER, "kind").orderBy("first", "last")
+    """Per group and kind of row (RTR, RTX): the rows, and their ranges, those that overlap taken as one.
+
+    Strong sessions count sequences anew in every view.
+    """
+    stream = F.when(in_sessions(STRONG), F.col("view"))
+    in_order = Window.partitionBy(*_SENDER, stream, "kind").orderBy("first", "last")
     reached = F.max("last").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     return (
         repairs.where("kind in ('RTR', 'RTX')")

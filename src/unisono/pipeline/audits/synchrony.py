@@ -19,7 +19,7 @@ from unisono.pipeline.audits.agreed import (
 )
 from unisono.pipeline.audits.intervals import merged, uncovered
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.columns import AGREED, MEMBER, MESSAGE, SOURCE, STREAM, held, message_name, violations
+from unisono.pipeline.columns import AGREED, MEMBER, MESSAGE, SOURCE, STREAM, held, hopes, message_name, violations
 
 _SENDER = (*GROUP, *SOURCE)
 _IN_PREVIOUS = (*MEMBER, "stretch", "previous")
@@ -169,7 +169,11 @@ def weak_total_order(trace: Projections) -> DataFrame:
     )
     if doubtful is None:
         return trace.nothing()
-    steps = transitions(trace.agreed).select(*_PARTY, "place", "full").join(doubtful, list(MEMBER), "left")
+    steps = (
+        transitions(trace.agreed.where(held("O5")))
+        .select(*_PARTY, "place", "full")
+        .join(doubtful, list(MEMBER), "left")
+    )
     first = F.min(F.struct(~F.col("full"), "place", "stretch", "doubtful")).over(Window.partitionBy(*STEP))
     judged = trace.settle(
         steps.select("*", first.alias("first"))
@@ -211,10 +215,11 @@ def agreed_forward_set(trace: Projections) -> DataFrame:
     line = (*MEMBER, "stretch", "era", *SOURCE)
     own = [F.col("process").alias("source"), F.col("incarnation").alias("source_incarnation")]
     sent = trace.tables.send.select(
-        *GROUP, *own, F.col("agreed").alias("era"), "last_sequence", "number", "last_number"
+        *GROUP, *own, F.col("agreed").alias("era"), "last_sequence", "number", "last_number", hopes().alias("hopes")
     )
     due = (
-        sent.join(F.broadcast(cuts), [*_SENDER, "era"])
+        _in_time(trace, sent)
+        .join(F.broadcast(cuts), [*_SENDER, "era"])
         .where("last_sequence <= bound and last_number >= first")
         .select(*line, "position", "first", "bound", F.greatest("number", "first").alias("number"), "last_number")
     )
@@ -225,8 +230,12 @@ def agreed_forward_set(trace: Projections) -> DataFrame:
     if suspects is None:
         return trace.nothing()
     single = trace.first_sends(suspects).select(
-        *MESSAGE, F.col("sent_agreed").alias("era"), F.col("sent_sequence").alias("sequence")
+        *MESSAGE,
+        F.col("sent_agreed").alias("era"),
+        F.col("sent_sequence").alias("sequence"),
+        hopes("sent_").alias("hopes"),
     )
+    single = _in_time(trace, single)
     heard = in_eras(in_agreed_views(trace.deliveries(suspects, STREAM)), trace.eras, "delivered_at")
     found = (
         single.join(F.broadcast(suspects), [*_SENDER, "era"])
@@ -240,6 +249,22 @@ def agreed_forward_set(trace: Projections) -> DataFrame:
         .agg(F.min("number").alias("number"))
     )
     return violations("D9", found, F.concat(F.lit("below a cut, but not delivered in "), "era"), message_name())
+
+
+def _in_time(trace: Projections, sent: DataFrame) -> DataFrame:
+    """Without what a session sent for a view that it never had."""
+    installed = (
+        trace.agreed.where("role = 'sender'")
+        .select(
+            *GROUP,
+            F.col("process").alias("source"),
+            F.col("incarnation").alias("source_incarnation"),
+            F.col("view").alias("era"),
+            F.lit(True).alias("installed"),
+        )
+        .distinct()
+    )
+    return sent.join(F.broadcast(installed), [*_SENDER, "era"], "left").where("not hopes or installed")
 
 
 def _cuts(trace: Projections) -> DataFrame:

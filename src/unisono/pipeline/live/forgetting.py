@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from unisono.properties.monitors.monitor import Source
@@ -12,7 +13,12 @@ _LIVES: dict[str, dict[str, int]] = {
     "M2": {"last": 1, "restarts": 1, "following": 1},
     "M3": {"current": 1},
     "O1": {"last": 1, "loose": 1},
-    "O2": {"due": 1, "installed": 1, "restarted": 1},
+    "O2": {
+        "due": 1,
+        "installed": 1,
+        "restarted": 1,
+        "sessions.seats": 1,
+    },
     "O6": {"domains": 1, "eras": 0},
 }
 """What a monitor keeps by lives, and where in its keys the life stands."""
@@ -51,7 +57,7 @@ def forget_old_stretches(suite: MonitorSuite) -> None:
 def _forget(suite: MonitorSuite, property_id: str, life: Source) -> None:
     monitor = suite.monitors[property_id]
     for name, place in _LIVES[property_id].items():
-        kept: Any = getattr(monitor, name)
+        kept: Any = attrgetter(name)(monitor)
         for key in [key for key in kept if key[place : place + 2] == life]:
             if isinstance(kept, set):
                 kept.discard(key)

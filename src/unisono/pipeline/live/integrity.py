@@ -1,6 +1,6 @@
-"""D1 and M4 while the run goes on: each is judged as soon as it can be, and never on the ground that a report is late.
+"""D1, M4 and O2 while the run goes on: judged as soon as each can be, and never on the ground that a report is late.
 
-The registered monitors do the work; what they leave to the end of the run is decided here.
+The registered monitors do the work; what they leave to the end of the run is decided here, or not asked.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from unisono.pipeline.live.lives import LATENESS_NANOSECONDS, Life, Lives
 from unisono.properties.monitors.agreed import RowKey
 from unisono.properties.monitors.delivery import DeliveryIntegrity, Early
 from unisono.properties.monitors.monitor import Member, Source
+from unisono.properties.monitors.order import ReliableFifo
 from unisono.properties.monitors.settled import Clock, time_of
 from unisono.properties.monitors.views import ViewIdentity, wrong_installs
-from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.properties.promises import exempt_services
 from unisono.properties.violation import Violation, message_name
-from unisono.trace.schema import DeliverRow, SendRow, ViewRow
+from unisono.trace.schema import DeliverRow, MembershipRow, SendRow, ViewRow
 
 WAITING_LIMIT = 20_000
 """So many deliveries of a run wait for their SEND; the oldest go first, unchecked."""
@@ -25,7 +26,7 @@ WAITING_LIMIT = 20_000
 VIEWS_LIMIT = 512
 """So many views of a run are kept to compare installs with; the oldest go first."""
 
-_D1_EXEMPT = exempt_services(PROTOCOL, "D1")
+_D1_EXEMPT = exempt_services("D1")
 
 
 class Wait(Struct):
@@ -35,6 +36,19 @@ class Wait(Struct):
     clock: Clock
     came: int
     unknown: bool = False
+
+
+class LiveFifo(ReliableFifo):
+    """O2. What a session left out of a stream is known at the end of the run alone; nothing of that is kept or told."""
+
+    def on_send(self, row: SendRow) -> None:
+        pass
+
+    def on_returned(self, row: MembershipRow) -> None:
+        pass
+
+    def hear_in_session(self, row: DeliverRow) -> None:
+        pass
 
 
 class LiveIntegrity(DeliveryIntegrity):

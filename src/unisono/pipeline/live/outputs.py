@@ -25,7 +25,7 @@ class Line(Struct, tag=True, array_like=True):
 
 
 class Reported(Line):
-    """So many reports of one life, from the number `first` on, with so many rows."""
+    """So many reports of one life, from the number `first` on, with so many rows, under these services."""
 
     table: ClassVar[str] = "reports"
 
@@ -35,6 +35,7 @@ class Reported(Line):
     first: int
     reports: int
     rows: int
+    services: list[str] = []
 
 
 class Flagged(Line):

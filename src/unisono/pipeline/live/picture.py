@@ -31,6 +31,7 @@ from unisono.pipeline.live.outputs import (
 from unisono.pipeline.live.run import LIVE
 from unisono.pipeline.live.tables import read_batches
 from unisono.properties.entries import PROPERTIES
+from unisono.properties.promises import promised_by_any
 
 RATE_WINDOWS = 5
 """A rate is over so many seconds that are over."""
@@ -74,6 +75,7 @@ class RunPicture(Struct):
     latest: dict[str, Flagged] = field(default_factory=dict)
     reports: int = 0
     rows: int = 0
+    services: set[str] = field(default_factory=set)
     gauges: Counter[str] = field(default_factory=Counter)
     standing: Standing | None = None
 
@@ -162,6 +164,7 @@ class Picture:
         elif isinstance(line, Reported):
             run.reports += line.reports
             run.rows += line.rows
+            run.services.update(line.services or ())  # none in lines that an earlier version wrote
         elif isinstance(line, Gauged):
             run.gauges[line.name] += line.value
 
@@ -231,9 +234,10 @@ def _group_json(name: str, group: GroupPicture, standing: Standing | None) -> di
 def _property_json(property_id: str, run: RunPicture) -> dict[str, Any]:
     count, latest = run.violations[property_id], run.latest.get(property_id)
     unknown = run.standing.unknown if run.standing and property_id == "D1" else 0
+    standing = "held" if promised_by_any(run.services, property_id) else "not promised"
     return {
         "name": PROPERTIES[property_id].name,
-        "verdict": "violated" if count else "unknown" if unknown else "held",
+        "verdict": "violated" if count else "unknown" if unknown else standing,
         "violations": count,
         "unknown": unknown,
         "latest": None

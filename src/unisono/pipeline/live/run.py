@@ -15,7 +15,7 @@ from unisono.pipeline.live.forgetting import (
     forget_old_stretches,
     forget_what_depends_on_every_row,
 )
-from unisono.pipeline.live.integrity import LiveIdentity, LiveIntegrity, Wait
+from unisono.pipeline.live.integrity import LiveFifo, LiveIdentity, LiveIntegrity, Wait
 from unisono.pipeline.live.lives import ENDINGS, Life, Lives, is_dense
 from unisono.pipeline.live.messages import Messages
 from unisono.pipeline.live.outputs import Counted, Flagged, Installed, Line, Process, Reported, Standing, Verdict
@@ -30,7 +30,7 @@ from unisono.trace.schema import AnyRow, DeliverRow, MembershipRow, SendRow, Vie
 LIVE = ("D1", "D2", "M1", "M2", "M3", "M4", "O1", "O2", "O6", "L7")
 """The properties that are held against a run while it goes on."""
 
-FORMS: dict[str, type[Monitor]] = {"D1": LiveIntegrity, "M4": LiveIdentity}
+FORMS: dict[str, type[Monitor]] = {"D1": LiveIntegrity, "M4": LiveIdentity, "O2": LiveFifo}
 
 NEED_THE_VIEW = ("M3", "O2")
 """After rows of a process are missing, these ask nothing of it in a group until it installs a view there."""
@@ -80,7 +80,7 @@ class LiveRun:
         self._now = self._integrity.now = self._state.messages.now = now
         if life.take(number, rows, now):
             forget_what_depends_on_every_row(self._suite, source)
-        self._count(source, host, number, len(rows))
+        self._count(source, host, number, rows)
         dense = is_dense(rows)
         observe = self._suite.observe
         messages, windows = state.messages, self._windows
@@ -166,12 +166,14 @@ class LiveRun:
             if property_id not in without:
                 monitor.observe(row)
 
-    def _count(self, source: Source, host: str, number: int, rows: int) -> None:
+    def _count(self, source: Source, host: str, number: int, rows: Sequence[AnyRow]) -> None:
         line = self._reported.get(source)
         if line is None:
             line = self._reported[source] = Reported(self._state.run, *source, host, number, 0, 0)
         line.reports += 1
-        line.rows += rows
+        line.rows += len(rows)
+        services = {row.service for row in rows if row.service is not None}
+        line.services += sorted(services.difference(line.services))
 
     def _flag(self, rows: Sequence[AnyRow]) -> None:
         """What the rows of one report completed; where another row is blamed, the time is that of the last one here."""

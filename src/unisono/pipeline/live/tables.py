@@ -96,7 +96,7 @@ class LiveTables:
         folder, singles = self.directory / table, sorted(self._singles[table])
         old, self._singles[table] = singles[:-_KEPT_SINGLE], singles[-_KEPT_SINGLE:]
         paths = [folder / _name(batch, batch) for batch in old]
-        merged = pyarrow.concat_tables([parquet.read_table(path) for path in paths])
+        merged = pyarrow.concat_tables([parquet.read_table(path) for path in paths], promote_options="default")
         _write(folder / _name(old[0], old[-1]), merged)
         for path in paths:
             path.unlink()

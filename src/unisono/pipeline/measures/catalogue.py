@@ -15,6 +15,9 @@ BLOCKED_BY_WINDOW = "blocked by window nanoseconds"
 BLOCKED_BY_VIEW = "blocked by view nanoseconds"
 """Gauges without a cap that engines write: each row has what there was since the last one."""
 
+OVERHEAD = "SESSION_OVERHEAD"
+"""The type of statistic with which a benchmark tells what a session took for a message: its value `nanoseconds`."""
+
 PERCENTILES = {"p50": 50, "p90": 90, "p99": 99}
 SUMMARY = ("count", "mean", *PERCENTILES, "max")
 """The keys of a measure that is a distribution; each percentile is one of its values."""
@@ -40,6 +43,7 @@ _TRAFFIC = f'GAUGE rows named "{DATAGRAMS_SENT}" and "{DATAGRAM_BYTES_SENT}"'
 _CONTROL = f'GAUGE rows named "{CONTROL_SENT}" and "{CONTROL_RECEIVED}"'
 _REPAIR = "RTR and RTX rows"
 _VIEWS = "VIEW rows on one clock, with SUSPECT, MRA and CUT rows before them"
+_SESSION = "START_CHANGE, NEW_VIEW and SYNCHRONIZED rows before a VIEW of a session, which is not its first"
 _GAUGED = f'GAUGE rows named "{DATAGRAMS_SENT}", which engines write beside those of waiting'
 
 _ALL = (
@@ -105,6 +109,28 @@ _ALL = (
         f"{_DELIVERIES} in both views",
         True,
     ),
+    Measure("session overhead", "ns", "what a session took for a message", f"statistics of type {OVERHEAD}", True),
+    Measure(
+        "session change", "ns", "from a member's first start-change since its last view to its view", _SESSION, True
+    ),
+    Measure(
+        "session change: membership", "ns", "from the start-change of that view until servers agreed", _SESSION, True
+    ),
+    Measure(
+        "session change: synchronisation", "ns", "from the first start-change until all cuts are there", _SESSION, True
+    ),
+    Measure(
+        "session change: membership after synchronisation",
+        "ns",
+        "how much longer membership took than synchronisation",
+        _SESSION,
+        True,
+        "neither",
+    ),
+    Measure(
+        "session change: view after membership", "ns", "how much longer the whole took than membership", _SESSION, True
+    ),
+    Measure("session change: blocked", "ns", "from BLOCK_OK to the view", "BLOCK_OK rows before such a VIEW", True),
     Measure("blocked by window", "share", "of a member's time, while a send waited for the window", _GAUGED, True),
     Measure("blocked by view", "share", "of a member's time, while a send waited for a view", _GAUGED, True),
     Measure("datagrams a second", "datagrams/s", "what a member sent, by member", _TRAFFIC, True, "neither"),

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 
 from unisono.pipeline import joined
 from unisono.pipeline.audit import read_to_the_end, sized_for
-from unisono.pipeline.measures import delivery, members, views
+from unisono.pipeline.measures import delivery, members, sessions, views
 from unisono.pipeline.measures.catalogue import MEASURES, PERCENTILES, SUMMARY
 from unisono.pipeline.measures.value import LONG, Value, in_order
 from unisono.pipeline.runs import Progress, as_tables, find_runs, stored_bytes
@@ -60,6 +60,8 @@ DISTRIBUTIONS: tuple[Callable[[Measured], DataFrame], ...] = (
     lambda run: delivery.latencies(run.messages),
     lambda run: views.phases(run.views),
     lambda run: views.silences(run.tables),
+    lambda run: sessions.changes(run.tables),
+    lambda run: sessions.overheads(run.tables),
     lambda run: members.rates(run.tables),
 )
 """Each gives run, group, measure and value, a row for each value of the distribution."""

@@ -16,6 +16,9 @@ from unisono.properties.damages import (
     repairs,
     rings,
     runs,
+    session_deliveries,
+    session_ends,
+    sessions,
     settled,
     states,
     synchrony,
@@ -23,7 +26,7 @@ from unisono.properties.damages import (
 )
 from unisono.properties.damages.damage import Damage
 
-__all__ = ["DAMAGES", "Damage"]
+__all__ = ["COMMON_DAMAGES", "DAMAGES", "SESSION_DAMAGES", "Damage"]
 
 _ALL = (
     deliveries.removed_delivery,
@@ -117,5 +120,62 @@ _ALL = (
     proxies.handed_out_of_order,
 )
 
-DAMAGES: dict[str, Damage] = {item.name: item for item in _ALL}
+_OF_SESSIONS = (
+    sessions.sent_after_block_ok,
+    sessions.view_without_start_change,
+    sessions.member_beyond_the_estimate,
+    sessions.falling_start_change,
+    sessions.view_of_another_change,
+    sessions.cut_for_another_change,
+    sessions.cut_of_another_view,
+    sessions.came_along_by_an_old_cut,
+    sessions.session_came_from_elsewhere,
+    sessions.session_forgotten_on_the_way,
+    session_deliveries.session_delivery_in_the_next_view,
+    session_deliveries.session_set_differs,
+    session_deliveries.session_cut_left_out,
+    session_deliveries.session_own_message_unheard,
+    session_deliveries.session_duplicate,
+    session_deliveries.session_order_swapped,
+    session_deliveries.session_gap,
+    session_deliveries.weak_session_gap,
+    session_deliveries.session_stranger,
+    session_deliveries.returned_and_delivered,
+    session_deliveries.returned_in_time,
+    session_deliveries.returned_twice,
+    session_deliveries.optimistic_never_returned,
+    session_deliveries.optimistic_lost,
+    session_deliveries.optimistic_in_another_view,
+    session_ends.session_deaf_at_the_end,
+    session_ends.session_never_releases,
+    session_ends.session_missing_in_the_last_view,
+    session_ends.session_without_itself,
+)
+
+DAMAGES: dict[str, Damage] = {item.name: item for item in (*_ALL, *_OF_SESSIONS)}
 """Every damage by its name."""
+
+SESSION_DAMAGES = frozenset(item.name for item in _OF_SESSIONS)
+"""The damages that fit traces of sessions alone."""
+
+COMMON_DAMAGES = frozenset(
+    item.name
+    for item in (
+        contents.changed_body,
+        contents.changed_timestamp,
+        contents.changed_size,
+        contents.changed_sequence,
+        contents.wrong_incarnation,
+        contents.wrong_group,
+        contents.removed_send,
+        contents.sent_too_late,
+        rings.ring,
+        rings.forged_ring,
+        repairs.too_many_requests,
+        repairs.too_many_repairs,
+        runs.gauge_above_cap,
+        runs.stalled,
+        runs.silenced,
+    )
+)
+"""The damages that fit traces of sessions and of other groups alike."""

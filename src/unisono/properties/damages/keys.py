@@ -8,11 +8,16 @@ from msgspec.structs import replace
 
 from unisono.properties.damages.damage import Rows, damage, one_of
 from unisono.properties.damages.reading import deliveries_in
-from unisono.properties.promises import CLOCK_HELD
+from unisono.properties.promises import CLOCK_HELD, promised
 from unisono.trace.schema import DeliverRow, GaugeRow, SendRow
 
 if TYPE_CHECKING:
     from random import Random
+
+
+def _grows(row: SendRow) -> bool:
+    """Whether the timestamps of this sender are promised to grow."""
+    return all(promised(row.service, property_id, "sender") for property_id in ("O3", "O8"))
 
 
 def _sent_with(rows: Rows, index: int, timestamp: int) -> Rows:
@@ -29,7 +34,7 @@ def _sent_with(rows: Rows, index: int, timestamp: int) -> Rows:
 
 @damage("One receiver sees another timestamp than the sender wrote.", "O8", "D1")
 def forged_timestamp(rows: Rows, random: Random) -> Rows | None:
-    found = one_of(random, [found for found in deliveries_in(rows) if found[1].service not in ("UU", "ALF")])
+    found = one_of(random, [found for found in deliveries_in(rows) if promised(found[1].service, "O8", "receiver")])
     if found is None:
         return None
     index, row = found
@@ -42,7 +47,7 @@ def decreasing_timestamp(rows: Rows, random: Random) -> Rows | None:
     last: dict[tuple[str, str, int], int] = {}
     candidates = []
     for index, row in enumerate(rows):
-        if isinstance(row, SendRow):
+        if isinstance(row, SendRow) and _grows(row):
             member = (row.group, row.process, row.incarnation)
             if member in last:
                 candidates.append((index, last[member]))
@@ -64,7 +69,7 @@ def sent_below_delivered(rows: Rows, random: Random) -> Rows | None:
         elif isinstance(row, DeliverRow):
             heard[life] = max(heard.get(life, 0), row.timestamp)
         elif isinstance(row, SendRow):
-            if life not in excused and heard.get(life, 0) > sent.get(life, 0):
+            if _grows(row) and life not in excused and heard.get(life, 0) > sent.get(life, 0):
                 candidates.append((index, sent.get(life, 0), heard[life]))
             sent[life] = row.timestamp
     found = one_of(random, candidates)

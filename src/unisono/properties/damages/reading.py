@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from unisono.properties.damages.damage import Rows
+from unisono.properties.monitors.servers import Servers, all_kinds
 from unisono.properties.promises import SETTLING_NANOSECONDS
 from unisono.properties.violation import moment
 from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, MembershipRow, SendRow, Start, ViewRow
@@ -149,9 +150,21 @@ def owed_until(rows: Rows, spell: Spell) -> int | None:
     return moment(end) - SETTLING_NANOSECONDS
 
 
+def _servers_of(rows: Rows) -> Servers:
+    found = Servers()
+    for row in rows:
+        if isinstance(row, MembershipRow) and row.kind == "START":
+            found.on_start(row)
+        elif isinstance(row, MembershipRow) and row.kind == "JOIN":
+            found.on_join(row)
+    return found
+
+
 def stretches_due(rows: Rows) -> list[tuple[int, int]]:
     """From which row to which row progress is due without a break."""
     load = 0
+    served = _servers_of(rows)
+    members = served.joined if served.sessions else served.started
     away: dict[str, list[bool]] = {}
     faults: list[str] = []
     stretches: list[tuple[int, int]] = []
@@ -169,8 +182,10 @@ def stretches_due(rows: Rows) -> list[tuple[int, int]]:
             away.setdefault(row.process, [False, False])[0] = row.kind == "CRASH"
         elif row.kind in ("JOIN", "LEAVE"):
             away[row.process][1] = row.kind == "LEAVE"
-        present = [name for name, reasons in away.items() if not any(reasons) and name not in faults]
-        if load > 0 and len(present) >= 2 and 2 * len(present) > len(away):
+        here = [name for name, reasons in away.items() if not any(reasons) and name not in faults]
+        present = [name for name in here if name in members]
+        many = len(present) >= 2 and 2 * len(present) > sum(name in members for name in away)
+        if load > 0 and many and all_kinds([name for name in served.names if name in away], here):
             begin = index if begin is None else begin
         elif begin is not None:
             stretches.append((begin, index))

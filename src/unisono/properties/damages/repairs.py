@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from unisono.properties.damages.damage import Rows, damage, one_of
-from unisono.properties.promises import LEAST_LOSSES, REPAIR_LIMIT, SETTLING_NANOSECONDS
+from unisono.properties.promises import LEAST_LOSSES, REPAIR_LIMIT, SESSIONS, SETTLING_NANOSECONDS
 from unisono.properties.violation import moment
 from unisono.trace.schema import AnyRow, FaultRow, MembershipRow, RepairRow, SendRow, ViewRow
 
@@ -108,13 +108,17 @@ def _life(row: AnyRow) -> tuple[str, int]:
 
 
 def _due_releases(rows: Rows) -> list[list[int]]:
-    """For each member that must have released something by its end, its releases since it joined."""
+    """For each member that must have released something by its end, its releases since it joined; not of sessions."""
     faults = [row for row in rows if isinstance(row, FaultRow)]
     heals = [moment(row) for row in faults if row.fault == "heal"]
     ends = {_life(row): moment(row) for row in rows if row.kind == "END"}
     if not heals or any(row.members for row in faults):
         return []
-    moved = {(row.group, *_life(row)): row.kind for row in rows if row.kind in ("JOIN", "LEAVE")}
+    moved = {
+        (row.group, *_life(row)): row.kind
+        for row in rows
+        if row.kind in ("JOIN", "LEAVE") and row.service not in SESSIONS
+    }
     views = {(row.group, *_life(row)): row for row in rows if isinstance(row, ViewRow)}
     found = []
     for member, kind in moved.items():

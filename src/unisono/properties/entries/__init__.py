@@ -8,11 +8,12 @@ from unisono.properties.entries.membership import MEMBERSHIP
 from unisono.properties.entries.order import ORDER
 from unisono.properties.entries.property import Property
 from unisono.properties.entries.proxies import PROXIES
+from unisono.properties.entries.sessions import OPTIMISM
 from unisono.properties.entries.states import STATES
 
 __all__ = ["PROPERTIES", "Property"]
 
 PROPERTIES: dict[str, Property] = {
-    item.id: item for item in (*DELIVERY, *STATES, *PROXIES, *MEMBERSHIP, *ORDER, *LIVENESS)
+    item.id: item for item in (*DELIVERY, *STATES, *PROXIES, OPTIMISM, *MEMBERSHIP, *ORDER, *LIVENESS)
 }
 """Every property by its id."""

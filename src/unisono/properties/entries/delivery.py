@@ -48,7 +48,7 @@ DELIVERY = (
             "A view that all agreed on begins an era, and the views that follow it because somebody became a sender "
             "or a receiver belong to that era: the era of a VIEW is its `era`, or its `view` where it has none. The "
             "era of a DELIVER is that of the last VIEW before it of its process and group, if it names the same "
-            "view, else its view. Under agreed views (reliable timestamp order) a DELIVER is in the era that its "
+            "view, else its view. Under agreed views (RTO, VS) a DELIVER is in the era that its "
             "message was sent in: the `agreed` of the first SEND of its group, source, incarnation and number, where "
             "there is one."
         ),
@@ -95,13 +95,13 @@ DELIVERY = (
         id="D6",
         name="self delivery",
         statement=(
-            "The first SEND of a number under agreed views is delivered by its own process, in its stretch, before "
-            "the next VIEW without an `era` of that process, group and stretch under agreed views, unless a LEAVE or "
-            "a fresh start (D5) stands between. Without such a VIEW, and under reliable source order where the last "
-            "JOIN before it asked for `all` or for a list with the own name, it is delivered in its stretch at all, "
-            "if the process has an END at least 2 s after it, and after it no LEAVE, no fresh start, and no JOIN, "
-            "VIEW, SEND, DELIVER or GAUGE with a higher stretch in that group. Times that do not compare are not "
-            "judged. The violation is at the SEND."
+            "The first SEND of a number under agreed views, if it is not optimistic (D12), is delivered by its own "
+            "process, in its stretch, before the next VIEW without an `era` of that process, group and stretch under "
+            "agreed views, unless a LEAVE, a fresh start (D5) or, under strong sessions, an EXCLUDED stands between. "
+            "Without such a VIEW, and under reliable source order where the last JOIN before it asked for `all` or for "
+            "a list with the own name, it is delivered in its stretch at all, if the process has an END at least 2 s "
+            "after it, and after it none of these, and no JOIN, VIEW, SEND, DELIVER or GAUGE with a higher stretch in "
+            "that group. Times that do not compare are not judged. The violation is at the SEND."
         ),
         report="a sender did not hear its own message in time",
         oracle=oracles.self_delivery,
@@ -138,9 +138,10 @@ DELIVERY = (
             "last such VIEW say: those after its VIEW before that one that has no `era`, under any service, with the "
             "`peer` of the last of them. For each source the highest `last` of all of these counts: p delivered, in "
             "the era of V' and that stretch, every message of the source whose first SEND has that era as `agreed` and "
-            "a sequence up to that. Where the span of V' does not begin with a whole VIEW, p is asked only for numbers "
-            "from the start of the source in the first VIEW of the span that has it on, and for none where no VIEW "
-            "has it. The violation is at the VIEW of V, one for each source, with the lowest number missing."
+            "a sequence up to that; an optimistic one (D12) only if its sender has a VIEW of `agreed`. Where the span "
+            "of V' does not begin with a whole VIEW, p is asked only for numbers from the start of the source in the "
+            "first VIEW of the span that has it on, and for none where no VIEW has it. The violation is at the VIEW of "
+            "V, one for each source, with the lowest number missing."
         ),
         report="what was answered for was not delivered",
         oracle=oracles.agreed_forward_set,

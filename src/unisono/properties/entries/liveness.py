@@ -31,7 +31,9 @@ LIVENESS = (
             "nobody who crashed, or left for good, 10 s before, or whose name is in a fault that never ended, where "
             "its last begin is as old. And it is of the same era as that of the judged process with the lowest (name, "
             "incarnation), and the same VIEW if both are 10 s old, if their ENDs are at most 1 s apart. Without a "
-            "VIEW it has nobody. Times that do not compare are not judged. There is one violation for each p and "
+            "VIEW it has nobody. Agreed views are here those of weak sessions, too. Servers (L6) are no members; who "
+            "has a session at last is judged only if of the servers of each kind one has an END and is in no fault "
+            "that never ended. Times that do not compare are not judged. There is one violation for each p and "
             "group, at its END."
         ),
         report="long after the last fault a last view is not that of all living senders",
@@ -50,9 +52,14 @@ LIVENESS = (
             "something is among these, if its JOIN asked for `all` or for a list with that name, if both JOINs, the "
             "first VIEW of the stretch of its last one and a SEND of the source are at least 2 s older than its END, "
             "if the trace has a `heal`, if neither name is in a fault that never ended, and if the source is not a "
-            "receiver in its own last VIEW under agreed views or ROLE since its JOIN, nor in the last one 2 s before. "
-            "The service of its last JOIN, VIEW, SEND, DELIVER or GAUGE there must promise this. Times on clocks that "
-            "cannot be compared are not judged."
+            "receiver in its own last VIEW under agreed views or ROLE since its JOIN, or else in that JOIN, nor in the "
+            "last of these 2 s before. The service of its last JOIN, VIEW, SEND, DELIVER or GAUGE there must promise "
+            "this. Rows under sessions play no part in that. (3) Of sessions: a process is there if its last JOIN or "
+            "LEAVE is a JOIN, and its views are the VIEWs after that and after its last EXCLUDED. Take two with an END "
+            "that are there, p and a source in the last view of p, neither name in a fault that never ended, and their "
+            "SENDs and VIEWs that are 2 s older than both ENDs. If both have the same last view, strong or weak, p "
+            "delivered what the source sent for it (`agreed` of the first SEND). The violation is at the END of p, "
+            "with the lowest number. Times on clocks that cannot be compared are not judged."
         ),
         report="a living process lacks what a living source sent, or the source itself",
         oracle=oracles.multicast_liveness,
@@ -82,7 +89,12 @@ LIVENESS = (
             "judged where the last `heal` is at least 2 s older than the END, where no fault with its name never "
             "ended, and where each receiver with a GRANT and no SUSPECT after it since then either left 10 s before "
             "or more, or reached its own END at most 1 s earlier, with the source in its last VIEW and in no fault "
-            "that never ended. Times that do not compare are not judged."
+            "that never ended. Rows under sessions play no part in that. A strong session (VS) that is there (L2) has "
+            "released all that it sent for its last view (`agreed` of the first SEND), except in the last 2 s, by the "
+            "GCs of its own under that view. This is judged where the last `heal` and that VIEW are 2 s older than its "
+            "END, where it has no START_CHANGE after the VIEW, where no fault with its name never ended, and where "
+            "every other member of the view is there, with this as its last view since 2 s before, an END at most 1 s "
+            "earlier, and in no fault that never ended. Times that do not compare are not judged."
         ),
         report="a living source did not release what everybody has",
         oracle=oracles.stability,
@@ -118,7 +130,10 @@ LIVENESS = (
             "two, and more than half, of the names with a START so far are present: not in an active fault, not "
             "between CRASH and START, not between the LEAVE of their last group and a JOIN. While it is due there "
             "is never more than 10 s without it, counted from the beginning and to the end of each such stretch of "
-            "time; the trace ends with its last START, JOIN, LEAVE, CRASH, END, VIEW, DELIVER or FAULT."
+            "time; the trace ends with its last START, JOIN, LEAVE, CRASH, END, VIEW, DELIVER or FAULT. In a run that "
+            "has a JOIN under sessions, only names with a JOIN count, and a name with a START, without a JOIN and with "
+            "a colon is a server, its kind what stands before the colon: progress is due only while of each kind of "
+            "servers that started one is present."
         ),
         report="under load nothing was delivered or installed for longer than 10 s",
         oracle=oracles.no_deadlock,
@@ -141,11 +156,11 @@ LIVENESS = (
         name="repair efficiency",
         statement=(
             "In a run without a FAULT other than `load` and `heal`, take the RTRs of a group later than the middle "
-            "between its first and its last SEND. A loss is a range of sequences of one source, where RTRs that "
-            "share a sequence are one. With at least 50 losses there are at most 3 RTRs for each on average. The "
-            "same holds for the RTXs and the ranges that they repair, which are counted by themselves, since one "
-            "loss may be many datagrams. A group whose SENDs, RTRs and RTXs are not all told by one clock is not "
-            "judged."
+            "between its first and its last SEND. A loss is a range of sequences of one source, where RTRs that share "
+            "a sequence are one; under strong sessions (VS) only those of one view are. With at least 50 losses there "
+            "are at most 3 RTRs for each on average. The same holds for the RTXs and the ranges that they repair, "
+            "which are counted by themselves, since one loss may be many datagrams. A group whose SENDs, RTRs and RTXs "
+            "are not all told by one clock is not judged."
         ),
         report="losses were asked for, or repaired, too often",
         oracle=oracles.repair_efficiency,

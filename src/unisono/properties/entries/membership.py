@@ -5,6 +5,7 @@ from __future__ import annotations
 from unisono.properties import oracles
 from unisono.properties.damages import DAMAGES
 from unisono.properties.entries.property import Property
+from unisono.properties.entries.sessions import BLOCKING, START_CHANGES
 from unisono.properties.monitors.delivery import InView
 from unisono.properties.monitors.followers import ReceiverChain, TransitionalSet
 from unisono.properties.monitors.views import MonotoneViews, PrimaryComponent, SelfInclusion, ViewIdentity
@@ -14,7 +15,8 @@ MEMBERSHIP = (
         id="M1",
         name="self inclusion",
         statement=(
-            "A VIEW under agreed views with the role sender has its process among its members, the sources of `start`."
+            "A VIEW under agreed views or weak sessions (VS-weak), with the role sender, has its process among its "
+            "members, the sources of `start`."
         ),
         report="a sender installed a view without itself",
         oracle=oracles.self_inclusion,
@@ -26,9 +28,10 @@ MEMBERSHIP = (
         id="M2",
         name="monotone views",
         statement=(
-            "Of two consecutive VIEWs of one process, group and stretch under agreed views the later one has the "
-            "higher identifier: start time, leader, its incarnation and sequence, compared in that order. It may be "
-            "the same if a fresh start (D5) stands between them. The violation is at the later one."
+            "Of two consecutive VIEWs of one process, group and stretch under agreed views or weak sessions (VS-weak) "
+            "the later one has the higher identifier: start time, leader, its incarnation and sequence, compared in "
+            "that order. It may be the same if a fresh start (D5) stands between them. The violation is at the later "
+            "one."
         ),
         report="views were installed in another order than that of their identifiers",
         oracle=oracles.monotone_views,
@@ -52,11 +55,11 @@ MEMBERSHIP = (
         id="M4",
         name="view identity",
         statement=(
-            "All VIEWs of a group under agreed views with the same `view` have the same four parts of the "
-            "identifier, the same members and the same `era`; and those of them that are whole have the same start "
-            "(sequences and numbers), the same `merged` and the same `primary`. The order in lists does not matter. "
-            "A VIEW is wrong if it differs from the one with the lowest (process, incarnation, position), or is "
-            "whole and differs from the lowest whole one."
+            "All VIEWs of a group under agreed views or weak sessions (VS-weak) with the same `view` have the same "
+            "four parts of the identifier, the same members and the same `era`; and those of them that are whole have "
+            "the same start (sequences and numbers), the same `merged` and the same `primary`. The order in lists does "
+            "not matter. A VIEW is wrong if it differs from the one with the lowest (process, incarnation, position), "
+            "or is whole and differs from the lowest whole one."
         ),
         report="one view is not the same at all who installed it",
         oracle=oracles.view_identity,
@@ -98,6 +101,7 @@ MEMBERSHIP = (
         spark="unisono.pipeline.audits.membership:primary_component",
         counter_example=DAMAGES["disjoint_primary"],
     ),
+    BLOCKING,
     Property(
         id="M9",
         name="receiver chain",
@@ -116,4 +120,5 @@ MEMBERSHIP = (
         spark="unisono.pipeline.audits.membership:receiver_chain",
         counter_example=DAMAGES["skipped_view"],
     ),
+    START_CHANGES,
 )

@@ -30,13 +30,22 @@ ORDER = (
         name="reliable FIFO",
         statement=(
             "A spell is a maximal run of consecutive VIEWs of a process in one group that contain the source, all "
-            "under services that promise this, without a JOIN or a fresh start (D5) of the process between them, "
-            "and each of the stretch of the one before or the next: it goes on when one reliable service becomes "
-            "another. It goes on over a VIEW under agreed views only if the source is in its `transitional` or is "
-            "the process itself (without a `transitional` all members are); otherwise that VIEW begins a new spell. "
-            "Within a spell the delivered numbers are dense and begin at the start number of its first view; every "
-            "later view of the spell gives the next number as its start. Nothing is delivered from a source outside "
-            "the current view, which is of the stretch of the DELIVER. Sequences play no part."
+            "under services that promise this, without a JOIN or a fresh start (D5) of the process between them, and "
+            "each of the stretch of the one before or the next: it goes on when one reliable service becomes another. "
+            "It goes on over a VIEW under agreed views only if the source is in its `transitional` or is the process "
+            "itself (without a `transitional` all members are); otherwise that VIEW begins a new spell. Within a spell "
+            "the delivered numbers are dense and begin at the start number of its first view; every later view of the "
+            "spell gives the next number as its start. Nothing is delivered from a source outside the current view, "
+            "which is of the stretch of the DELIVER. Sequences play no part. Views of sessions give no start numbers. "
+            "There, nothing is delivered from a source outside the current view either, and: of what a process "
+            "delivers of a source in one view of a strong session (VS), or in one spell of a weak one (VS-weak: "
+            "consecutive VIEWs of one stretch that contain the source, with no JOIN between them), take what belongs "
+            "to one stream: for VS the messages whose first SEND has that view as `agreed` and of which the source has "
+            "no RETURNED, for VS-weak those whose first SENDs have one and the same view as `agreed`, whichever it is. "
+            "Then it delivers there all of that stream below the highest; for VS-weak, from the lowest that it "
+            "delivers there on. So in a weak session there may be gaps between what was sent in one view and in "
+            "another. The violation is at the first DELIVER of the source there, with the lowest number left out; "
+            "there is one for each stream."
         ),
         report="a message of a source in the view was left out, or one of a stranger delivered",
         oracle=oracles.reliable_fifo,

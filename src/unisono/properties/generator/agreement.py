@@ -110,10 +110,14 @@ class AgreedView:
         return seats[-1] if seats else self.starts[source]
 
     def is_current(self) -> bool:
-        """Whether nobody who lives went on without the others, nor sends elsewhere though it was to send no more."""
-        living = [member for member in self.everybody() if member.life.alive]
+        """Whether nobody who lives went on without the others, nor sent elsewhere what comes after its end here."""
         senders = self.senders()
-        return all(member.agreed is self or (member not in senders and member.agreed is None) for member in living)
+        return all(
+            member.agreed is self
+            or (member not in senders and member.agreed is None and self.end_of(member) > len(member.sent))
+            for member in self.everybody()
+            if member.life.alive
+        )
 
     def is_judged(self) -> bool:
         """Whether all members always had agreed views, so that who follows them can be judged."""

@@ -151,7 +151,7 @@ class Changing(Run):
             for count in range(len(era.changes) + 1)
             if era.start_time_at(count) >= member.newest
             and all(
-                begins_above(member, source) <= first_above(source, era.changes[count].key)
+                begins_in(era, member, source) <= first_above(era, source, era.changes[count].key)
                 for source in era.senders_at(count)
                 if count < len(era.changes)
             )
@@ -164,16 +164,21 @@ class Changing(Run):
         for source in era.senders_at(count):
             start = era.seat_at(source, count)
             if count:
-                start = max(start, first_above(source, era.changes[count - 1].key))
-            lowest = max(start, begins_above(member, source))
+                start = max(start, first_above(era, source, era.changes[count - 1].key))
+            lowest = max(start, begins_in(era, member, source))
             highest = era.end_of(source)
             if count < len(era.changes):
-                highest = min(highest, first_above(source, era.changes[count].key))
-            middle[source] = self.random.randint(lowest, self.random.choice((lowest, max(lowest, highest))))
+                highest = min(highest, first_above(era, source, era.changes[count].key))
+            middle[source] = self.random.randint(lowest, self.random.choice((lowest, highest)))
         return middle
 
 
-def first_above(source: Member, key: Key) -> int:
-    """The first number of a source that comes after a place in the order."""
-    above = [message.number for message in source.sent if source.key(message) > key]
-    return above[0] if above else len(source.sent) + 1
+def first_above(era: AgreedView, source: Member, key: Key) -> int:
+    """The first number of a source that comes after a place in the order of an era, at most where it ends there."""
+    end = era.end_of(source)
+    return next((message.number for message in source.sent[: end - 1] if source.key(message) > key), end)
+
+
+def begins_in(era: AgreedView, member: Member, source: Member) -> int:
+    """The lowest number of a source that a member may still deliver in an era, at most where it ends there."""
+    return min(begins_above(member, source), era.end_of(source))

@@ -181,9 +181,9 @@ class Regrouping(Changing):
             if source in inside and source not in along and not farewell and self.random.random() < 0.5:
                 reached = [member.due[source] for member in along if member.service == "RTO"]
                 if changes:
-                    reached.append(first_above(source, view.changes[changes - 1].key))
+                    reached.append(first_above(view, source, view.changes[changes - 1].key))
                 lowest = max([view.seat_at(source, changes), *reached])
-                cut[source] = self.random.randint(min(lowest, cut[source]), cut[source])
+                cut[source] = self.random.randint(lowest, cut[source])
         return cut
 
     def accuse(self, member: Member, gone: list[Member]) -> None:

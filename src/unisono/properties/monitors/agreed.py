@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from msgspec import field
 
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source
-from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.properties.promises import exempt_services
 from unisono.trace.schema import DeliverRow, MembershipRow, ViewRow
 
-NOT_AGREED = exempt_services(PROTOCOL, "M5")
-"""The services without agreed views."""
+NOT_AGREED = exempt_services("M5")
+"""The services whose members do not agree on what was delivered before a view."""
 
-assert all(
-    exempt_services(PROTOCOL, property_id) == NOT_AGREED
-    for property_id in ("M1", "M2", "M4", "M7", "M9", "D3", "D4", "D5", "D9", "O5", "L1", "L5")
-), "all of these are promised by the same services"
+NOT_COMMON = exempt_services("M2")
+"""The services whose views are each process's own; weak sessions have common ones, and agree on nothing else."""
+
+UNORDERED_VIEWS = exempt_services("O5")
+"""The services without a total order in agreed views."""
+
+assert all(exempt_services(property_id) == NOT_AGREED for property_id in ("D3", "D4", "D5", "D9"))
+assert all(exempt_services(property_id) == NOT_COMMON for property_id in ("M1", "M4", "L1"))
+assert all(exempt_services(property_id) == UNORDERED_VIEWS for property_id in ("M7", "M9", "L5"))
 
 FRESH = ("SELF_FAIL", "BOOTSTRAP")
 """The rows after which a process begins anew in its group."""
@@ -28,6 +35,9 @@ RowKey = tuple[str, int, int]
 ViewKey = tuple[str, str | None]
 """One view of one group, in words."""
 
+Members = frozenset[Source]
+"""Who is in a view, or came into it."""
+
 Identifier = tuple[int, str, int, int]
 """What orders views: start time, leader, its incarnation and sequence."""
 
@@ -36,8 +46,26 @@ def identifier(row: ViewRow) -> Identifier:
     return (row.start_time, row.leader, row.leader_incarnation, row.leader_sequence)
 
 
-def members_of(row: ViewRow) -> list[Source]:
-    return sorted({(start.source, start.incarnation) for start in row.start})
+@lru_cache(maxsize=256)
+def one_for_all(members: Members) -> Members:
+    """The same set as one object: a thousand members that install a view are a thousand, not a million."""
+    return members
+
+
+_asked_last: list[tuple[ViewRow, Members]] = []
+"""The monitors of a suite ask about the same row one after the other."""
+
+
+def members_of(row: ViewRow) -> Members:
+    if not _asked_last or _asked_last[0][0] is not row:
+        members = one_for_all(frozenset((start.source, start.incarnation) for start in row.start))
+        _asked_last[:] = [(row, members)]
+    return _asked_last[0][1]
+
+
+def along_with(row: ViewRow) -> Members:
+    """Who came into a view along with its process, as it says."""
+    return one_for_all(frozenset((one.process, one.incarnation) for one in row.transitional or ()))
 
 
 def going_on(row: ViewRow) -> set[Source] | None:

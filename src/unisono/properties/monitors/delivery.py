@@ -8,14 +8,14 @@ from msgspec import Struct, field
 
 from unisono.properties.monitors import intervals
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Stream
-from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.properties.promises import exempt_services
 from unisono.properties.violation import message_name
 from unisono.trace.schema import DeliverRow, SendRow, ViewRow
 
-_D1_EXEMPT = exempt_services(PROTOCOL, "D1")
-_D2_EXEMPT = exempt_services(PROTOCOL, "D2")
-_UNRELIABLE = exempt_services(PROTOCOL, "O2")
-_M3_EXEMPT = exempt_services(PROTOCOL, "M3")
+_D1_EXEMPT = exempt_services("D1")
+_D2_EXEMPT = exempt_services("D2")
+_UNRELIABLE = exempt_services("O2")
+_M3_EXEMPT = exempt_services("M3")
 
 Content = tuple[int, int, int, int, int | None]
 """What a message is: sequence, size, body, timestamp; and the global time where known."""

@@ -6,7 +6,16 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from unisono.properties.monitors.agreed import NOT_AGREED, Restarts, ViewKey, members_of, new_senders
+from unisono.properties.monitors.agreed import (
+    NOT_AGREED,
+    UNORDERED_VIEWS,
+    Members,
+    Restarts,
+    ViewKey,
+    along_with,
+    members_of,
+    new_senders,
+)
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stretch
 from unisono.trace.schema import AnyRow, ViewRow
 
@@ -16,7 +25,7 @@ class Entry(Struct, frozen=True):
 
     position: int
     previous: str | None
-    along: frozenset[Source]
+    along: Members
     told: bool
 
 
@@ -25,7 +34,7 @@ class TransitionalSet(Monitor):
 
     property_id: ClassVar[str] = "M5"
 
-    members: dict[Stretch, dict[str | None, list[Source]]] = field(default_factory=dict)
+    members: dict[Stretch, dict[str | None, Members]] = field(default_factory=dict)
     entries: dict[ViewKey, dict[str, dict[Source, Entry]]] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
@@ -40,9 +49,9 @@ class TransitionalSet(Monitor):
         inside = views[row.view] = members_of(row)
         if not row.whole:
             return
-        along = frozenset((one.process, one.incarnation) for one in row.transitional or ())
+        along = along_with(row)
         known = {life} if before is None else {*before, *new_senders(row)}
-        wrong = row.transitional is None or not along <= set(inside) & known
+        wrong = row.transitional is None or not along <= inside & known
         if wrong:
             text = f"Those who came into {row.view} along with {row.process} are not told, or cannot all have."
             self.report(row.group, *life, row.position, None, text)
@@ -53,7 +62,7 @@ class TransitionalSet(Monitor):
         for (group, view), roles in self.entries.items():
             senders = roles.get("sender", {})
             together: dict[str, set[Source]] = {}
-            sets: dict[str, set[frozenset[Source]]] = {}
+            sets: dict[str, set[Members]] = {}
             for life, entry in senders.items():
                 if entry.previous is not None:
                     together.setdefault(entry.previous, set()).add(life)
@@ -82,7 +91,7 @@ class Step(Struct, frozen=True):
     before: str | None
     follows: bool
     view: str | None
-    members: list[Source]
+    members: Members
 
 
 class ReceiverChain(Restarts):
@@ -102,11 +111,11 @@ class ReceiverChain(Restarts):
 
     def on_telling(self, row: AnyRow) -> None:
         """Views with a member that has no agreed views are not judged."""
-        if row.service in NOT_AGREED:
+        if row.service in UNORDERED_VIEWS:
             self.others.add((row.group, row.process, row.incarnation))
 
     def on_view(self, row: ViewRow) -> None:
-        if row.service in NOT_AGREED:
+        if row.service in UNORDERED_VIEWS:
             self.on_telling(row)
             return
         member = (row.group, row.process, row.incarnation)

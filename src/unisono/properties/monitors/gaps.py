@@ -14,12 +14,12 @@ from msgspec import Struct, field
 from unisono.properties.monitors import intervals
 from unisono.properties.monitors.agreed import FRESH, era_of, going_on
 from unisono.properties.monitors.monitor import Handler, Key, Member, Monitor, Source
-from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.properties.promises import exempt_services
 from unisono.properties.violation import message_name
 from unisono.trace.schema import DeliverRow, MembershipRow, RepairRow, SendRow, ViewRow
 
-_EXEMPT = exempt_services(PROTOCOL, "O7", "receiver")
-_O4_EXEMPT = exempt_services(PROTOCOL, "O4", "receiver")
+_EXEMPT = exempt_services("O7", "receiver")
+_O4_EXEMPT = exempt_services("O4", "receiver")
 assert _EXEMPT == _O4_EXEMPT, "both are promised by the same services"
 
 

@@ -7,14 +7,14 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors.monitor import Handler, Key, Member, Monitor, Source, Stretch
-from unisono.properties.promises import CLOCK_HELD, PROTOCOL, exempt_services
+from unisono.properties.promises import CLOCK_HELD, exempt_services
 from unisono.properties.violation import message_name
 from unisono.trace.schema import DeliverRow, GaugeRow, SendRow
 
-_O3_EXEMPT = exempt_services(PROTOCOL, "O3", "receiver")
-_O3_SENDERS_EXEMPT = exempt_services(PROTOCOL, "O3", "sender")
-_O8_EXEMPT = exempt_services(PROTOCOL, "O8", "receiver")
-_O8_SENDERS_EXEMPT = exempt_services(PROTOCOL, "O8", "sender")
+_O3_EXEMPT = exempt_services("O3", "receiver")
+_O3_SENDERS_EXEMPT = exempt_services("O3", "sender")
+_O8_EXEMPT = exempt_services("O8", "receiver")
+_O8_SENDERS_EXEMPT = exempt_services("O8", "sender")
 
 
 class Causal(Monitor):

@@ -11,12 +11,14 @@ from unisono.properties.monitors import intervals
 from unisono.properties.monitors.agreed import FRESH, NOT_AGREED, going_on
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stream
 from unisono.properties.monitors.roles import Told, only_receives
-from unisono.properties.promises import PROTOCOL, SETTLING_NANOSECONDS, exempt_services
+from unisono.properties.monitors.session_end import SessionEnd
+from unisono.properties.monitors.settled import End, time_of
+from unisono.properties.promises import SESSIONS, SETTLING_NANOSECONDS, exempt_services
 from unisono.properties.violation import message_name, moment, process_name
 from unisono.trace.schema import DeliverRow, FaultRow, GaugeRow, MembershipRow, SendRow, ViewRow
 
-_L2_EXEMPT = exempt_services(PROTOCOL, "L2")
-_O2_EXEMPT = exempt_services(PROTOCOL, "O2")
+_L2_EXEMPT = exempt_services("L2")
+_O2_EXEMPT = exempt_services("O2")
 
 
 class Sent(Struct):
@@ -34,24 +36,17 @@ class Sent(Struct):
         self.times = [time for _, time in pairs]
 
 
-class End(Struct, frozen=True):
-    """The end of a run at a process that lived: `clock` says which other times it can be compared with."""
-
-    position: int
-    time: int
-    clock: str | None
-
-
 class Taking(Struct):
     """How one process takes part in one group; `spells` has the start number of each source of its view.
 
     `entered` is when the first view of its stretch was installed; `lasting` says whether spells may go on in the next
-    view; `told` is what it was at which time, since it joined.
+    view; `told` is what it was at which time, since it joined with a `role`.
     """
 
     service: str | None = None
     there: bool = False
     joined: int | None = None
+    role: str | None = None
     stretch: int | None = None
     entered: int | None = None
     lasting: bool = False
@@ -72,9 +67,11 @@ class MulticastLiveness(Monitor):
     ends: dict[Source, End] = field(default_factory=dict)
     away: dict[str, int] = field(default_factory=dict)
     healed: bool = False
+    sessions: SessionEnd = field(default_factory=SessionEnd)
 
     def handlers(self) -> dict[str, Handler]:
         return {
+            "EXCLUDED": self.on_excluded,
             "SEND": self.on_send,
             "DELIVER": self.on_deliver,
             "VIEW": self.on_view,
@@ -87,7 +84,14 @@ class MulticastLiveness(Monitor):
             "FAULT": self.on_fault,
         }
 
+    def on_excluded(self, row: MembershipRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_excluded(row)
+
     def on_send(self, row: SendRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_send(row)
+            return
         source = (row.group, row.process, row.incarnation)
         sent = self.sent.get(source)
         if sent is None:
@@ -97,9 +101,14 @@ class MulticastLiveness(Monitor):
         self._serve(row.group, row.process, row.incarnation, row.service)
 
     def on_gauge(self, row: GaugeRow) -> None:
+        if row.service in SESSIONS:
+            return
         self._serve(row.group, row.process, row.incarnation, row.service)
 
     def on_deliver(self, row: DeliverRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_deliver(row)
+            return
         self._serve(row.group, row.process, row.incarnation, row.service)
         if row.service in _L2_EXEMPT:
             return
@@ -114,6 +123,9 @@ class MulticastLiveness(Monitor):
             intervals.add(runs, number)
 
     def on_view(self, row: ViewRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_view(row)
+            return
         member = self._serve(row.group, row.process, row.incarnation, row.service)
         member.there = True
         goes_on = member.lasting and member.stretch is not None and row.stretch - member.stretch in (0, 1)
@@ -135,10 +147,13 @@ class MulticastLiveness(Monitor):
             member.spells = {**before, **member.spells}
 
     def on_join(self, row: MembershipRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_join(row)
+            return
         member = self._serve(row.group, row.process, row.incarnation, row.service)
         member.there = True
         member.stretch = member.entered = None
-        member.joined = moment(row)
+        member.joined, member.role = moment(row), row.role
         member.wants = row.reason
         member.left = False
         member.spells, member.told = {}, []
@@ -147,6 +162,9 @@ class MulticastLiveness(Monitor):
         self._serve(row.group, row.process, row.incarnation, None).lasting = False
 
     def on_leave(self, row: MembershipRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_leave(row)
+            return
         self._serve(row.group, row.process, row.incarnation, None).left = True
 
     def on_role(self, row: MembershipRow) -> None:
@@ -154,8 +172,7 @@ class MulticastLiveness(Monitor):
         member.told.append((moment(row), row.role))
 
     def on_end(self, row: MembershipRow) -> None:
-        clock = row.host if row.truth is None else None
-        self.ends[row.process, row.incarnation] = End(row.position, moment(row), clock)
+        self.ends[row.process, row.incarnation] = End(row.position, *time_of(row))
 
     def on_fault(self, row: FaultRow) -> None:
         if row.fault == "heal":
@@ -191,6 +208,9 @@ class MulticastLiveness(Monitor):
                     if source not in member.spells and self._must_know(member, end, (group, *source)):
                         text = f"{process_name(*source)} lives and sends, but is not in the last view."
                         self.report(group, name, incarnation, end.position, None, text)
+        away = {name for name in self.away if not self._reachable(name)}
+        for key, end, source, missing in self.sessions.undelivered(self.ends, away):
+            self._report_missing(key, end, source, missing)
 
     def _reachable(self, name: str) -> bool:
         return self.away.get(name, 0) <= 0
@@ -210,9 +230,12 @@ class MulticastLiveness(Monitor):
             if sent.times[index] <= due and not intervals.holds(runs, sent.numbers[index])
         ]
         if missing:
-            message = message_name(*source, missing[0])
-            text = f"{message} was never delivered, nor {len(missing) - 1} more of its source."
-            self.report(group, name, incarnation, end.position, message, text)
+            self._report_missing(key, end, source, missing)
+
+    def _report_missing(self, key: Member, end: End, source: Source, missing: list[int]) -> None:
+        message = message_name(*source, missing[0])
+        text = f"{message} was never delivered, nor {len(missing) - 1} more of its source."
+        self.report(*key, end.position, message, text)
 
     def _must_know(self, member: Taking, end: End, source: Member) -> bool:
         """Whether a source that is not in a member's last view should be."""
@@ -224,7 +247,7 @@ class MulticastLiveness(Monitor):
         if sent is None or other is None or other.left or other.joined is None or member.joined is None:
             return False
         due = end.time - SETTLING_NANOSECONDS
-        if only_receives(other.told, due) or self.ends[source[1], source[2]].clock != end.clock:
+        if only_receives(other.told, due, other.role) or self.ends[source[1], source[2]].clock != end.clock:
             return False
         entered = member.joined if member.entered is None else member.entered
         return max(member.joined, entered, other.joined, sent.first_time) <= due

@@ -1,6 +1,7 @@
 """What every monitor is: a structure that is its own state, with one handler for each kind of row that it reads.
 
-Rows may come in any order that keeps each process's own order; the verdict is the same.
+Rows may come in any order that keeps each process's own order; the verdict and the number of violations are the same.
+Only which of too many violations are kept depends on the order: those that came first.
 """
 
 from __future__ import annotations

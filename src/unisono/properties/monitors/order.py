@@ -8,12 +8,13 @@ from msgspec import field
 
 from unisono.properties.monitors.agreed import FRESH, going_on
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source, Stream
-from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.properties.monitors.session_order import SessionOrder
+from unisono.properties.promises import SESSIONS, exempt_services
 from unisono.properties.violation import message_name
-from unisono.trace.schema import DeliverRow, MembershipRow, ViewRow
+from unisono.trace.schema import DeliverRow, MembershipRow, SendRow, ViewRow
 
-_O1_EXEMPT = exempt_services(PROTOCOL, "O1")
-_O2_EXEMPT = exempt_services(PROTOCOL, "O2")
+_O1_EXEMPT = exempt_services("O1")
+_O2_EXEMPT = exempt_services("O2")
 
 
 class Fifo(Monitor):
@@ -54,7 +55,8 @@ class Fifo(Monitor):
 class ReliableFifo(Monitor):
     """O2. Keeps, for each member, the number that is due from each source of its view.
 
-    What was delivered or announced instead is taken as the new beginning, so that one mistake is told once.
+    What was delivered or announced instead is taken as the new beginning, so that one mistake is told once. Sessions
+    know no start numbers; what is due there is known at the end.
     """
 
     property_id: ClassVar[str] = "O2"
@@ -62,10 +64,20 @@ class ReliableFifo(Monitor):
     due: dict[Member, dict[Source, int]] = field(default_factory=dict)
     installed: dict[Member, tuple[int, bool]] = field(default_factory=dict)
     restarted: set[Member] = field(default_factory=set)
+    sessions: SessionOrder = field(default_factory=SessionOrder)
 
     def handlers(self) -> dict[str, Handler]:
         anew = dict.fromkeys(FRESH, self.on_fresh)
-        return {"DELIVER": self.on_deliver, "VIEW": self.on_view, "JOIN": self.on_join, **anew}
+        rows: dict[str, Handler] = {"SEND": self.on_send, "DELIVER": self.on_deliver, "RETURNED": self.on_returned}
+        return {**rows, "VIEW": self.on_view, "JOIN": self.on_join, **anew}
+
+    def on_send(self, row: SendRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_send(row)
+
+    def on_returned(self, row: MembershipRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_returned(row)
 
     def on_fresh(self, row: MembershipRow) -> None:
         """All spells end with the next view."""
@@ -73,6 +85,7 @@ class ReliableFifo(Monitor):
 
     def on_join(self, row: MembershipRow) -> None:
         self.due.pop((row.group, row.process, row.incarnation), None)
+        self.sessions.on_join(row)
 
     def on_deliver(self, row: DeliverRow) -> None:
         if row.service in _O2_EXEMPT:
@@ -80,7 +93,12 @@ class ReliableFifo(Monitor):
         number = row.number
         member = (row.group, row.process, row.incarnation)
         view = self.due.get(member)
-        if view is None:
+        if row.service in SESSIONS:
+            self.hear_in_session(row)
+            if self.sessions.is_inside(row):
+                return
+            due = None
+        elif view is None:
             due = None
         else:
             source = (row.source, row.source_incarnation)
@@ -95,7 +113,14 @@ class ReliableFifo(Monitor):
         wrong = "though its source is not in the view" if due is None else f"where number {due} was due"
         self.report(row.group, row.process, row.incarnation, row.position, message, f"{message} was delivered {wrong}.")
 
+    def hear_in_session(self, row: DeliverRow) -> None:
+        """Remember a delivery until it is known what belongs to its stream."""
+        self.sessions.on_deliver(row)
+
     def on_view(self, row: ViewRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_view(row)
+            return
         member = (row.group, row.process, row.incarnation)
         held = row.service not in _O2_EXEMPT
         stretch, was_held = self.installed.get(member, (row.stretch, False))
@@ -114,3 +139,9 @@ class ReliableFifo(Monitor):
                 self.report(row.group, row.process, row.incarnation, row.position, message, text)
         self.due[member] = view
         self.installed[member] = (row.stretch, held)
+
+    def conclude(self) -> None:
+        for one in self.sessions.missing():
+            message = message_name(*one.source, one.number)
+            text = f"{message} was left out, though a later one of its stream was delivered."
+            self.report(*one.member, one.position, message, text)

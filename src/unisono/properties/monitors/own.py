@@ -9,12 +9,12 @@ from msgspec import Struct, field
 from unisono.properties.monitors import intervals
 from unisono.properties.monitors.agreed import FRESH, NOT_AGREED
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source
-from unisono.properties.promises import PROTOCOL, SETTLING_NANOSECONDS, exempt_services
+from unisono.properties.promises import SETTLING_NANOSECONDS, STRONG, exempt_services
 from unisono.properties.violation import message_name, moment
 from unisono.trace.schema import DeliverRow, GaugeRow, MembershipRow, SendRow, ViewRow
 
-_EXEMPT = exempt_services(PROTOCOL, "D6")
-assert exempt_services(PROTOCOL, "L3") == _EXEMPT, "both are promised by the same services"
+_EXEMPT = exempt_services("D6")
+assert exempt_services("L3") == _EXEMPT, "both are promised by the same services"
 
 
 class Waiting(Struct, frozen=True):
@@ -48,7 +48,7 @@ class Own(Monitor):
             "VIEW": self.on_view,
             "JOIN": self.on_join,
             "GAUGE": self.on_gauge,
-            **dict.fromkeys(("LEAVE", *FRESH), self.on_giving_up),
+            **dict.fromkeys(("LEAVE", "EXCLUDED", *FRESH), self.on_giving_up),
             "END": self.on_end,
         }
 
@@ -72,6 +72,8 @@ class Own(Monitor):
     def on_send(self, row: SendRow) -> None:
         listener = self._of(row)
         if not intervals.add(listener.sent, row.number) or row.service in _EXEMPT:
+            return
+        if row.service == STRONG and row.agreed != row.view:  # D12 follows what is for a view to come
             return
         agreed = row.service not in NOT_AGREED
         if not agreed and not _asks_for(listener.wants, row.process):
@@ -99,7 +101,8 @@ class Own(Monitor):
         """The view changes before a message is heard."""
 
     def on_giving_up(self, row: MembershipRow) -> None:
-        self._of(row).waiting.clear()
+        if row.kind != "EXCLUDED" or row.service == STRONG:
+            self._of(row).waiting.clear()
 
     def on_end(self, row: MembershipRow) -> None:
         self.ends[row.process, row.incarnation] = (moment(row), row.host if row.truth is None else None)

@@ -6,11 +6,12 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from unisono.properties.monitors.agreed import NOT_AGREED, era_of, members_of
+from unisono.properties.monitors.agreed import NOT_COMMON, Members, era_of, members_of
 from unisono.properties.monitors.monitor import Handler, Member, Source
 from unisono.properties.monitors.roles import Told, only_receives, role_at
+from unisono.properties.monitors.servers import Servers, all_kinds
 from unisono.properties.monitors.settled import End, Settled, Time, lives_by_group, time_of
-from unisono.properties.promises import SETTLING_NANOSECONDS
+from unisono.properties.promises import SESSIONS, SETTLING_NANOSECONDS
 from unisono.properties.violation import moment, process_name
 from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, SendRow, ViewRow
 
@@ -30,7 +31,7 @@ class Seat(Struct):
     view: str | None = None
     era: str | None = None
     since: int = 0
-    members: list[Source] = field(default_factory=list)
+    members: Members = frozenset()
     told: list[Told] = field(default_factory=list)
     sent: int | None = None
 
@@ -41,9 +42,11 @@ class MembershipPrecision(Settled):
     property_id: ClassVar[str] = "L1"
 
     seats: dict[Member, Seat] = field(default_factory=dict)
+    servers: Servers = field(default_factory=Servers)
 
     def handlers(self) -> dict[str, Handler]:
         return {
+            "START": self.servers.on_start,
             "JOIN": self.on_join,
             "LEAVE": self.on_leave,
             "ROLE": self.on_role,
@@ -65,9 +68,10 @@ class MembershipPrecision(Settled):
 
     def on_join(self, row: MembershipRow) -> None:
         seat = self._seat(row)
+        self.servers.on_join(row)
         seat.joined, seat.role, seat.left = moment(row), row.role, None
         seat.stretch = seat.entered = seat.view = seat.era = seat.sent = None
-        seat.members, seat.told = [], []
+        seat.members, seat.told = frozenset(), []
 
     def on_leave(self, row: MembershipRow) -> None:
         self._seat(row).left = time_of(row)
@@ -77,7 +81,7 @@ class MembershipPrecision(Settled):
 
     def on_view(self, row: ViewRow) -> None:
         seat = self._seat(row)
-        if row.service not in NOT_AGREED:
+        if row.service not in NOT_COMMON:
             if seat.stretch != row.stretch:
                 seat.stretch, seat.entered = row.stretch, moment(row)
             seat.view, seat.era, seat.members = row.view, era_of(row), members_of(row)
@@ -97,8 +101,12 @@ class MembershipPrecision(Settled):
         self._seat(row)
 
     def conclude(self) -> None:
+        living = {name for name, _ in self.ends if not self.is_away(name)}
+        served = all_kinds(self.servers.names, living)
         for group, lives in lives_by_group(self.seats).items():
             judged = sorted(life for life in lives if self._is_judged(self.seats[group, *life], life))
+            if not served:  # who reaches no server keeps the view that it has
+                judged = [life for life in judged if self.seats[group, *life].service not in SESSIONS]
             demanded = {life: self._demanded(group, lives, self.ends[life]) for life in judged}
             judged = [life for life in judged if demanded[life]]
             for life in judged:
@@ -109,7 +117,7 @@ class MembershipPrecision(Settled):
 
     def _judge(self, group: str, demanded: list[Source], first: Source, life: Source) -> None:
         seat, end = self.seats[group, *life], self.ends[life]
-        members = set(seat.members)
+        members = seat.members
         missing = [one for one in demanded if one not in members]
         wrong = [one for one in members if self._is_forbidden(group, one, end)]
         other = self.ends[first]
@@ -130,7 +138,7 @@ class MembershipPrecision(Settled):
 
     def _is_judged(self, seat: Seat, life: Source) -> bool:
         end = self.ends.get(life)
-        if end is None or seat.joined is None or seat.left is not None or seat.service in NOT_AGREED:
+        if end is None or seat.joined is None or seat.left is not None or seat.service in NOT_COMMON:
             return False
         if not self.is_settled(end) or self.is_away(life[0]):
             return False
@@ -148,7 +156,7 @@ class MembershipPrecision(Settled):
         if seat.sent is not None and seat.sent <= end.due:
             return True
         settled = seat.entered is not None and seat.entered <= end.due
-        return settled and role_at(seat.told, end.due, seat.role) == "sender" and seat.service not in NOT_AGREED
+        return settled and role_at(seat.told, end.due, seat.role) == "sender" and seat.service not in NOT_COMMON
 
     def _is_forbidden(self, group: str, life: Source, end: End) -> bool:
         """Whether a process was gone for so long that nobody may have it in the last view."""

@@ -9,11 +9,12 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors.monitor import Handler, Monitor
-from unisono.properties.promises import PROTOCOL, STALL_LIMIT_NANOSECONDS, exempt_services
+from unisono.properties.monitors.servers import Servers, all_kinds
+from unisono.properties.promises import STALL_LIMIT_NANOSECONDS, exempt_services
 from unisono.properties.violation import moment
 from unisono.trace.schema import DeliverRow, FaultRow, GaugeRow, MembershipRow, ViewRow
 
-_L7_EXEMPT = exempt_services(PROTOCOL, "L7")
+_L7_EXEMPT = exempt_services("L7")
 
 
 class Turn(Struct, frozen=True, order=True):
@@ -32,7 +33,10 @@ class Turn(Struct, frozen=True, order=True):
 class Presence:
     """Who is there and whether there is load, as the turns of a run are taken in order of time."""
 
-    def __init__(self) -> None:
+    def __init__(self, servers: Servers) -> None:
+        self.members = servers.joined if servers.sessions else servers.started
+        self.servers = servers.names
+        self.serving: set[str] = set()
         self.load = 0
         self.names: set[str] = set()
         self.crashed: set[str] = set()
@@ -49,7 +53,10 @@ class Presence:
                 for member in turn.members:
                     self.faults[member] = max(0, self.faults.get(member, 0) + turn.step)
             case "START":
-                self.names.add(name)
+                if name in self.members:
+                    self.names.add(name)
+                elif name in self.servers:
+                    self.serving.add(name)
                 self.crashed.discard(name)
             case "CRASH":
                 self.crashed.add(name)
@@ -69,7 +76,7 @@ class Presence:
             return False
         away = self.crashed | self.left | {name for name, count in self.faults.items() if count}
         present = len(self.names - away)
-        return present >= 2 and 2 * present > len(self.names)
+        return present >= 2 and 2 * present > len(self.names) and all_kinds(self.serving, self.serving - away)
 
 
 class NoDeadlock(Monitor):
@@ -80,6 +87,7 @@ class NoDeadlock(Monitor):
     turns: list[Turn] = field(default_factory=list)
     progress: list[int] = field(default_factory=list)
     last: int | None = None
+    servers: Servers = field(default_factory=Servers)
 
     def handlers(self) -> dict[str, Handler]:
         membership = dict.fromkeys(("START", "JOIN", "LEAVE", "CRASH", "END"), self.on_membership)
@@ -103,6 +111,10 @@ class NoDeadlock(Monitor):
         self._advance(moment(row))
 
     def on_membership(self, row: MembershipRow) -> None:
+        if row.kind == "START":
+            self.servers.on_start(row)
+        elif row.kind == "JOIN":
+            self.servers.on_join(row)
         self._turn(Turn(moment(row), row.process, row.incarnation, row.position, row.kind, row.group))
 
     def on_fault(self, row: FaultRow) -> None:
@@ -146,7 +158,7 @@ class NoDeadlock(Monitor):
     def _stretches(self) -> Iterator[tuple[int, int]]:
         """The maximal stretches of time in which progress is due."""
         turns = sorted(self.turns)
-        presence = Presence()
+        presence = Presence(self.servers)
         begin: int | None = None
         for index, turn in enumerate(turns):
             presence.take(turn)

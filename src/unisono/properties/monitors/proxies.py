@@ -8,12 +8,12 @@ from msgspec import Struct, field
 
 from unisono.properties.monitors import intervals
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Stream
-from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.properties.promises import exempt_services
 from unisono.properties.violation import message_name
 from unisono.trace.schema import ProxyRow
 
-_EXEMPT = exempt_services(PROTOCOL, "D11")
-_UNORDERED = exempt_services(PROTOCOL, "O1")
+_EXEMPT = exempt_services("D11")
+_UNORDERED = exempt_services("O1")
 
 Content = tuple[int, int, int | None]
 """Size and body of a message, and the global time where it is known."""

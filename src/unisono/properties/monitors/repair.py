@@ -11,11 +11,11 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source
-from unisono.properties.promises import LEAST_LOSSES, PROTOCOL, REPAIR_LIMIT, exempt_services
+from unisono.properties.promises import LEAST_LOSSES, REPAIR_LIMIT, SESSIONS, STRONG, exempt_services
 from unisono.properties.violation import moment
 from unisono.trace.schema import FaultRow, MembershipRow, RepairRow, SendRow, ViewRow
 
-_D8_EXEMPT = exempt_services(PROTOCOL, "D8")
+_D8_EXEMPT = exempt_services("D8")
 
 Clock = str | None
 """What times compare with: None for the global time, else the host."""
@@ -91,6 +91,8 @@ class ReleaseSafety(Monitor):
             grants.append(Counting(moment(row), clock_of(row), row.position, None))
 
     def on_view(self, row: ViewRow) -> None:
+        if row.service in SESSIONS:
+            return
         sources = frozenset((start.source, start.incarnation) for start in row.start)
         self.views[row.group, row.process, row.incarnation] = (row.stretch, sources)
 
@@ -147,8 +149,8 @@ class ReleaseSafety(Monitor):
         return highest
 
 
-Range = tuple[int, str, int, int, int]
-"""A time, a source with its incarnation, and the sequences first to last."""
+Range = tuple[int, str, str, int, int, int]
+"""A time, the stream, a source with its incarnation, and the sequences first to last."""
 
 
 class Losses(Struct):
@@ -190,12 +192,12 @@ class RepairEfficiency(Monitor):
     def on_request(self, row: RepairRow) -> None:
         if not self.disturbed:
             time = moment(row)
-            self._of(row, time).asked.append((time, row.source, row.source_incarnation, row.first, row.last))
+            self._of(row, time).asked.append(_range(row, time))
 
     def on_repair(self, row: RepairRow) -> None:
         if not self.disturbed:
             time = moment(row)
-            self._of(row, time).repaired.append((time, row.source, row.source_incarnation, row.first, row.last))
+            self._of(row, time).repaired.append(_range(row, time))
 
     def _of(self, row: SendRow | RepairRow, time: int) -> Losses:
         losses = self.groups.get(row.group)
@@ -214,13 +216,19 @@ class RepairEfficiency(Monitor):
         middle = (losses.first + losses.last) // 2
         for word, rows in (("requests", losses.asked), ("repairs", losses.repaired)):
             late = sorted(row[1:] for row in rows if row[0] > middle)
-            count, source, until = 0, ("", 0), 0
-            for name, incarnation, first, last in late:
-                if count and source == (name, incarnation) and first <= until:
+            count, source, until = 0, ("", "", 0), 0
+            for stream, name, incarnation, first, last in late:
+                if count and source == (stream, name, incarnation) and first <= until:
                     until = max(until, last)
                 else:
                     count += 1
-                    source, until = (name, incarnation), last
+                    source, until = (stream, name, incarnation), last
             if count >= LEAST_LOSSES and len(late) > REPAIR_LIMIT * count:
                 text = f"There were {len(late)} {word} for {count} ranges in the second half of the run."
                 self.report(group, "", 0, 0, None, text)
+
+
+def _range(row: RepairRow, time: int) -> Range:
+    """What was asked for or repaired; strong sessions have a stream for each view."""
+    stream = row.view or "" if row.service == STRONG else ""
+    return (time, stream, row.source, row.source_incarnation, row.first, row.last)

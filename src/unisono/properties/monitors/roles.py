@@ -13,6 +13,6 @@ def role_at(told: Sequence[Told], latest: int, unknown: str | None = None) -> st
     return next((role for time, role in reversed(told) if time <= latest), unknown)
 
 
-def only_receives(told: Sequence[Told], due: int) -> bool:
+def only_receives(told: Sequence[Told], due: int, joined_as: str | None = None) -> bool:
     """Whether a member is a receiver at last, or was one when it should have been heard by all."""
-    return bool(told) and "receiver" in (told[-1][1], role_at(told, due))
+    return "receiver" in (told[-1][1] if told else joined_as, role_at(told, due, joined_as))

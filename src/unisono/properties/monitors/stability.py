@@ -7,28 +7,18 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source
-from unisono.properties.promises import SETTLING_NANOSECONDS, STALL_LIMIT_NANOSECONDS
+from unisono.properties.monitors.session_end import SessionEnd
+from unisono.properties.monitors.settled import End, time_of
+from unisono.properties.promises import SESSIONS, SETTLING_NANOSECONDS, STALL_LIMIT_NANOSECONDS
 from unisono.properties.violation import message_name, moment
 from unisono.trace.schema import FaultRow, MembershipRow, RepairRow, SendRow, ViewRow
-
-
-class Time(Struct, frozen=True):
-    """A moment, and what it compares with: None for the global time, else the host."""
-
-    time: int
-    clock: str | None
-    position: int = 0
-
-
-def _time(row: MembershipRow | FaultRow) -> Time:
-    return Time(moment(row), row.host if row.truth is None else None, row.position)
 
 
 class Standing(Struct):
     """One member: what it sent and released since it joined, whom it counts, whom it follows."""
 
     joined: bool = False
-    left: Time | None = None
+    left: End | None = None
     sent: list[tuple[int, int, int]] = field(default_factory=list)
     released: int = 0
     counts: dict[Source, bool] = field(default_factory=dict)
@@ -41,12 +31,15 @@ class Stability(Monitor):
     property_id: ClassVar[str] = "L4"
 
     members: dict[Member, Standing] = field(default_factory=dict)
-    ends: dict[Source, Time] = field(default_factory=dict)
+    ends: dict[Source, End] = field(default_factory=dict)
     heals: dict[str, int] = field(default_factory=dict)
     away: dict[str, int] = field(default_factory=dict)
+    sessions: SessionEnd = field(default_factory=SessionEnd)
 
     def handlers(self) -> dict[str, Handler]:
         return {
+            "EXCLUDED": self.on_change,
+            "START_CHANGE": self.on_change,
             "SEND": self.on_send,
             "GC": self.on_release,
             "GRANT": self.on_grant,
@@ -58,13 +51,25 @@ class Stability(Monitor):
             "FAULT": self.on_fault,
         }
 
+    def on_change(self, row: MembershipRow) -> None:
+        if row.service in SESSIONS and row.kind == "EXCLUDED":
+            self.sessions.on_excluded(row)
+        elif row.service in SESSIONS:
+            self.sessions.on_start_change(row)
+
     def on_send(self, row: SendRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_send(row)
+            return
         member = self._member(row.group, row.process, row.incarnation)
         if row.sequence > member.released:
             member.sent.append((row.sequence, row.number, moment(row)))
 
     def on_release(self, row: RepairRow) -> None:
         if (row.source, row.source_incarnation) != (row.process, row.incarnation):
+            return
+        if row.service in SESSIONS:
+            self.sessions.on_release(row)
             return
         member = self._member(row.group, row.process, row.incarnation)
         if row.last > member.released:
@@ -83,10 +88,16 @@ class Stability(Monitor):
                 member.counts[peer] = row.kind == "GRANT"
 
     def on_view(self, row: ViewRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_view(row)
+            return
         sources = frozenset((start.source, start.incarnation) for start in row.start)
         self._member(row.group, row.process, row.incarnation).follows = sources
 
     def on_join(self, row: MembershipRow) -> None:
+        if row.service in SESSIONS:
+            self.sessions.on_join(row)
+            return
         member = self._member(row.group, row.process, row.incarnation)
         member.joined = True
         member.left = None
@@ -95,10 +106,13 @@ class Stability(Monitor):
         member.released = 0
 
     def on_leave(self, row: MembershipRow) -> None:
-        self._member(row.group, row.process, row.incarnation).left = _time(row)
+        if row.service in SESSIONS:
+            self.sessions.on_leave(row)
+            return
+        self._member(row.group, row.process, row.incarnation).left = End(row.position, *time_of(row))
 
     def on_end(self, row: MembershipRow) -> None:
-        self.ends[row.process, row.incarnation] = _time(row)
+        self.ends[row.process, row.incarnation] = End(row.position, *time_of(row))
 
     def on_fault(self, row: FaultRow) -> None:
         if row.fault == "heal":
@@ -117,23 +131,48 @@ class Stability(Monitor):
         return member
 
     def conclude(self) -> None:
-        for (group, name, incarnation), member in self.members.items():
-            end = self.ends.get((name, incarnation))
-            if end is None or not member.joined or member.left is not None or self.away.get(name, 0) > 0:
+        for key, member in self.members.items():
+            end = self.ends.get(key[1:])
+            if end is None or not member.joined or member.left is not None or not self._is_judged(key[1], end):
                 continue
-            healed = self.heals.get("" if end.clock is None else f"on {end.clock}")
             due = end.time - SETTLING_NANOSECONDS
-            if healed is None or healed > due:
-                continue
             missing = [number for sequence, number, time in member.sent if sequence > member.released and time <= due]
-            source = (name, incarnation)
             counted = [peer for peer, counts in member.counts.items() if counts]
-            if missing and not any(self._holds_back(group, source, end, peer) for peer in counted):
-                message = message_name(name, incarnation, min(missing))
-                text = f"{message} was not released, nor {len(missing) - 1} more that it sent."
-                self.report(group, name, incarnation, end.position, message, text)
+            if not any(self._holds_back(key[0], key[1:], end, peer) for peer in counted):
+                self._report(key, end, missing)
+        for key in self.sessions.members:
+            end = self.ends.get(key[1:])
+            if end is not None and self._is_judged(key[1], end) and self._all_have_it(key, end):
+                self._report(key, end, self.sessions.unreleased(key, end.time - SETTLING_NANOSECONDS))
 
-    def _holds_back(self, group: str, source: Source, end: Time, peer: Source) -> bool:
+    def _report(self, key: Member, end: End, missing: list[int]) -> None:
+        if missing:
+            message = message_name(*key[1:], min(missing))
+            text = f"{message} was not released, nor {len(missing) - 1} more that it sent."
+            self.report(*key, end.position, message, text)
+
+    def _is_judged(self, name: str, end: End) -> bool:
+        """Whether nothing disturbed a source for long enough before its end."""
+        healed = self.heals.get("" if end.clock is None else f"on {end.clock}")
+        due = end.time - SETTLING_NANOSECONDS
+        return self.away.get(name, 0) <= 0 and healed is not None and healed <= due
+
+    def _all_have_it(self, key: Member, end: End) -> bool:
+        """Whether all members of the last view of a session are in it at its end, too."""
+        last = self.sessions.members[key].last
+        if last is None:
+            return False
+        for peer in self.sessions.companions(key):
+            theirs = self.ends.get(peer)
+            if theirs is None or theirs.clock != end.clock or self.away.get(peer[0], 0) > 0:
+                return False
+            if theirs.time < end.time - SETTLING_NANOSECONDS // 2:
+                return False
+            if not self.sessions.has_settled_in((key[0], *peer), last.view, end.time - SETTLING_NANOSECONDS):
+                return False
+        return True
+
+    def _holds_back(self, group: str, source: Source, end: End, peer: Source) -> bool:
         """Whether a receiver that counts may be why something is not released."""
         member = self.members.get((group, *peer), Standing())
         if member.left is not None:

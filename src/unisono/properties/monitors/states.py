@@ -7,10 +7,10 @@ from typing import ClassVar
 from msgspec import field
 
 from unisono.properties.monitors.monitor import Handler, Monitor
-from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.properties.promises import exempt_services
 from unisono.trace.schema import MembershipRow
 
-_EXEMPT = exempt_services(PROTOCOL, "D10")
+_EXEMPT = exempt_services("D10")
 
 Place = tuple[str, str | None, int | None, str | None]
 """Group, view, point and lineage."""

@@ -12,8 +12,18 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors import intervals
-from unisono.properties.monitors.agreed import NOT_AGREED, Restarts, RowKey, ViewKey, era_of
+from unisono.properties.monitors.agreed import (
+    NOT_AGREED,
+    UNORDERED_VIEWS,
+    Members,
+    Restarts,
+    RowKey,
+    ViewKey,
+    along_with,
+    era_of,
+)
 from unisono.properties.monitors.monitor import Handler, Member, Source, Stretch
+from unisono.properties.promises import STRONG
 from unisono.properties.violation import message_name
 from unisono.trace.schema import DeliverRow, RepairRow, SendRow, ViewRow
 
@@ -29,7 +39,7 @@ class Passage(Struct, frozen=True):
     whole: bool
     starts: dict[Source, int]
     role: str
-    along: list[Source]
+    along: Members
 
     @property
     def row(self) -> RowKey:
@@ -65,8 +75,7 @@ class Passages(Restarts):
         starts = {} if row.whole else {(start.source, start.incarnation): start.number for start in row.start}
         self.last[stretch] = Installed(row.view, row.whole, starts, restarts)
         if before is not None and before.view == row.previous and before.restarts == restarts:
-            along = [(one.process, one.incarnation) for one in row.transitional or ()]
-            passage = Passage(stretch, row.position, before.whole, before.starts, row.role, along)
+            passage = Passage(stretch, row.position, before.whole, before.starts, row.role, along_with(row))
             self.passages.setdefault((row.group, row.previous, row.view), []).append(passage)
 
     def compared(self) -> Iterator[tuple[Way, Passage, list[Passage]]]:
@@ -153,7 +162,7 @@ class WeakTotalOrder(Passages):
         return {"DELIVER": self.on_deliver, "VIEW": self.on_view, **self.fresh_handlers()}
 
     def on_deliver(self, row: DeliverRow) -> None:
-        if row.service in NOT_AGREED:
+        if row.service in UNORDERED_VIEWS:
             return
         view = row.view
         numbers = self.numbers.get((row.group, view))
@@ -195,7 +204,7 @@ def _spelled(line: list[int]) -> list[int]:
 
 
 class Spent(Struct):
-    """An era as a process had it: from its beginning or not, and where each source began in it."""
+    """An era as a process had it: from its beginning, or else where each source began in it."""
 
     era: str | None
     restarts: int
@@ -210,6 +219,7 @@ class AgreedForwardSet(Passages):
 
     sent: dict[Member, list[int]] = field(default_factory=dict)
     sequences: dict[Member, dict[str | None, dict[int, int]]] = field(default_factory=dict)
+    optimistic: dict[Member, set[int]] = field(default_factory=dict)
     delivered: dict[Stretch, dict[str | None, Runs]] = field(default_factory=dict)
     answers: dict[Member, dict[str | None, dict[Source, int]]] = field(default_factory=dict)
     proposal: dict[Member, str | None] = field(default_factory=dict)
@@ -226,6 +236,8 @@ class AgreedForwardSet(Passages):
         if intervals.add(self.sent.setdefault(source, []), row.number):
             views = self.sequences.setdefault(source, {})
             views.setdefault(row.agreed, {})[row.number] = row.sequence
+            if row.service == STRONG and row.agreed != row.view:
+                self.optimistic.setdefault(source, set()).add(row.number)
 
     def on_deliver(self, row: DeliverRow) -> None:
         if row.service not in NOT_AGREED:
@@ -257,12 +269,13 @@ class AgreedForwardSet(Passages):
         span, restarts = self.spans.get(stretch), self.restarts.get(member, 0)
         starts = {(start.source, start.incarnation): start.number for start in row.start}
         if span is not None and row.era is not None and (span.era, span.restarts) == (row.era, restarts):
-            for source, number in starts.items():
-                span.starts.setdefault(source, number)
+            if not span.whole:
+                for source, number in starts.items():
+                    span.starts.setdefault(source, number)
             return
         if span is not None and row.era is None:
             self.left[*stretch, row.position] = span
-        self.spans[stretch] = Spent(era_of(row), restarts, row.whole, starts)
+        self.spans[stretch] = Spent(era_of(row), restarts, row.whole, {} if row.whole else starts)
 
     def conclude(self) -> None:
         for (group, _, view), passages in self.passages.items():
@@ -280,7 +293,11 @@ class AgreedForwardSet(Passages):
         first = 0 if span.whole else span.starts.get(source)
         if first is None:  # it was gone before this process came
             return
-        sent = self.sequences.get((one.stretch[0], *source), {}).get(span.era, {})
+        group = one.stretch[0]
+        sent = self.sequences.get((group, *source), {}).get(span.era, {})
+        if source not in self.answered.get((group, span.era), {}):  # what it sent for this view is not in it
+            hopes = self.optimistic.get((group, *source), set())
+            sent = {number: at for number, at in sent.items() if number not in hopes}
         runs = self.delivered.get(one.stretch, {}).get(span.era, {}).get(source, [])
         missing = [
             number

@@ -7,7 +7,7 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors import intervals
-from unisono.properties.monitors.agreed import FRESH, NOT_AGREED, era_of
+from unisono.properties.monitors.agreed import FRESH, UNORDERED_VIEWS, era_of
 from unisono.properties.monitors.monitor import Handler, Member, Source, Stream
 from unisono.properties.monitors.settled import Clock, Settled, lives_by_group, time_of
 from unisono.properties.violation import message_name
@@ -104,7 +104,7 @@ class Termination(Settled):
         attendant = self._of(row)
         if row.era is None:
             attendant.forget()
-        if row.service in NOT_AGREED:
+        if row.service in UNORDERED_VIEWS:
             return
         starts = {(start.source, start.incarnation): start.number for start in row.start}
         inside = (row.process, row.incarnation) in starts
@@ -121,7 +121,7 @@ class Termination(Settled):
     def on_send(self, row: SendRow) -> None:
         attendant = self._of(row)
         first = intervals.add(attendant.numbers, row.number)
-        if first and row.service not in NOT_AGREED and row.agreed is not None:
+        if first and row.service not in UNORDERED_VIEWS and row.agreed is not None:
             attendant.kept[row.number] = Kept(*time_of(row), row.agreed, row.stretch)
             lowest = attendant.lowest
             attendant.lowest = row.stretch if lowest is None else min(row.stretch, lowest)
@@ -154,7 +154,7 @@ class Termination(Settled):
 
     def _judge(self, group: str, life: Source, source: Source) -> None:
         attendant, end = self.attendants[group, *life], self.ends.get(life)
-        if end is None or attendant.left or attendant.service in NOT_AGREED or not self.is_settled(end):
+        if end is None or attendant.left or attendant.service in UNORDERED_VIEWS or not self.is_settled(end):
             return
         runs = self.delivered.get((group, *life, *source), [])
         missing = []

@@ -7,11 +7,11 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors.monitor import Handler, Key, Member, Monitor
-from unisono.properties.promises import PROTOCOL, exempt_services
+from unisono.properties.promises import exempt_services
 from unisono.properties.violation import message_name
 from unisono.trace.schema import DeliverRow, MembershipRow, ViewRow
 
-_O6_EXEMPT = exempt_services(PROTOCOL, "O6", "receiver")
+_O6_EXEMPT = exempt_services("O6", "receiver")
 
 Domain = tuple[str, int, bool, str]
 """What one process orders together: name, incarnation, whether it is a domain, its name or that of the group."""

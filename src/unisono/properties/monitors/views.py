@@ -10,15 +10,17 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from unisono.properties.monitors.agreed import (
-    NOT_AGREED,
+    NOT_COMMON,
+    UNORDERED_VIEWS,
     Identifier,
+    Members,
     Restarts,
     RowKey,
     ViewKey,
     identifier,
     members_of,
 )
-from unisono.properties.monitors.monitor import Handler, Monitor, Source, Stretch
+from unisono.properties.monitors.monitor import Handler, Monitor, Stretch
 from unisono.trace.schema import ViewRow
 
 
@@ -31,7 +33,7 @@ class SelfInclusion(Monitor):
         return {"VIEW": self.on_view}
 
     def on_view(self, row: ViewRow) -> None:
-        if row.service in NOT_AGREED or row.role != "sender":
+        if row.service in NOT_COMMON or row.role != "sender":
             return
         if not any(start.source == row.process and start.incarnation == row.incarnation for start in row.start):
             text = f"{row.process} installed {row.view} without being in it."
@@ -49,7 +51,7 @@ class MonotoneViews(Restarts):
         return {"VIEW": self.on_view, **self.fresh_handlers()}
 
     def on_view(self, row: ViewRow) -> None:
-        if row.service in NOT_AGREED:
+        if row.service in NOT_COMMON:
             return
         member = (row.group, row.process, row.incarnation)
         now, restarts = identifier(row), self.restarts.get(member, 0)
@@ -64,7 +66,7 @@ class Version(Struct):
     """One content that a view was seen with, and the rows that have it."""
 
     identifier: Identifier
-    members: list[Source]
+    members: Members
     era: str | None
     details: tuple[list[tuple[str, int, int, int]], list[str], bool | None] | None
     rows: list[RowKey]
@@ -85,7 +87,7 @@ class ViewIdentity(Monitor):
         return {"VIEW": self.on_view}
 
     def on_view(self, row: ViewRow) -> None:
-        if row.service in NOT_AGREED:
+        if row.service in NOT_COMMON:
             return
         starts = sorted((start.source, start.incarnation, start.sequence, start.number) for start in row.start)
         details = (starts, sorted(row.merged), row.primary) if row.whole else None
@@ -139,7 +141,7 @@ class PrimaryComponent(Monitor):
         return {"VIEW": self.on_view}
 
     def on_view(self, row: ViewRow) -> None:
-        if row.service in NOT_AGREED or not row.primary:
+        if row.service in UNORDERED_VIEWS or not row.primary:
             return
         key = (row.process, row.incarnation, row.position)
         views = self.primaries.setdefault(row.group, {})

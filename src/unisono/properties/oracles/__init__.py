@@ -13,6 +13,7 @@ from unisono.properties.oracles.precision import membership_precision, terminati
 from unisono.properties.oracles.progress import bounded_resources, no_deadlock
 from unisono.properties.oracles.proxies import proxied_once
 from unisono.properties.oracles.repair import release_safety, repair_efficiency, stability
+from unisono.properties.oracles.sessions import block_discipline, optimistic_once, start_change_discipline
 from unisono.properties.oracles.states import one_state
 from unisono.properties.oracles.synchrony import (
     agreed_forward_set,
@@ -33,6 +34,7 @@ from unisono.properties.oracles.views import (
 
 __all__ = [
     "agreed_forward_set",
+    "block_discipline",
     "bounded_resources",
     "causal",
     "delivery_integrity",
@@ -45,6 +47,7 @@ __all__ = [
     "no_deadlock",
     "no_duplication",
     "one_state",
+    "optimistic_once",
     "primary_component",
     "proxied_once",
     "receiver_chain",
@@ -58,6 +61,7 @@ __all__ = [
     "self_inclusion",
     "sending_view",
     "stability",
+    "start_change_discipline",
     "termination",
     "total_order",
     "transitional_set",

@@ -17,7 +17,8 @@ from unisono.properties.oracles.reading import (
     same_process,
     start_of,
 )
-from unisono.properties.promises import PROTOCOL, SETTLING_NANOSECONDS, promised
+from unisono.properties.oracles.session_streams import session_undelivered
+from unisono.properties.promises import SESSIONS, SETTLING_NANOSECONDS, promised
 from unisono.properties.violation import Violation, message_name, moment, process_name
 from unisono.trace.schema import AnyRow, FaultRow, MembershipRow, SendRow, ViewRow
 
@@ -27,7 +28,8 @@ SERVED = ("JOIN", "VIEW", "SEND", "DELIVER", "GAUGE")
 
 def multicast_liveness(rows: Sequence[AnyRow]) -> list[Violation]:
     """L2."""
-    violations = []
+    violations = session_undelivered(rows)
+    rows = [row for row in rows if row.service not in SESSIONS]
     ends = of(rows, MembershipRow, "END")
     groups = sorted({row.group for row in rows if row.group})
     pairs = [(group, end, other) for group in groups for end in ends for other in ends if comparable(end, other)]
@@ -39,7 +41,7 @@ def multicast_liveness(rows: Sequence[AnyRow]) -> list[Violation]:
         services = [row.service for row in mine if row.kind in SERVED and row.service is not None]
         if not any(row.kind in ("JOIN", "VIEW") for row in mine) or is_outside(mine):
             continue
-        if not promised(PROTOCOL, services[-1] if services else None, "L2"):
+        if not promised(services[-1] if services else None, "L2"):
             continue
         joined = max((row.position for row in of(mine, MembershipRow, "JOIN")), default=-1)
         views = [view for view in of(mine, ViewRow, "VIEW") if view.position > joined]
@@ -98,7 +100,7 @@ def _must_know(
         not my_joins
         or not their_joins
         or is_outside(theirs)
-        or only_receives(theirs, moment(end) - SETTLING_NANOSECONDS)
+        or only_receives(theirs, moment(end) - SETTLING_NANOSECONDS, their_joins[-1].role)
     ):
         return False
     if not any(row.fault == "heal" for row in of(rows, FaultRow, "FAULT")):

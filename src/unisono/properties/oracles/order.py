@@ -17,6 +17,8 @@ from unisono.properties.oracles.reading import (
     same_stream,
     start_of,
 )
+from unisono.properties.oracles.session_streams import session_gaps
+from unisono.properties.promises import SESSIONS
 from unisono.properties.violation import Violation, message_name
 from unisono.trace.schema import AnyRow, Start, ViewRow
 
@@ -37,8 +39,9 @@ def fifo(rows: Sequence[AnyRow]) -> list[Violation]:
 
 
 def reliable_fifo(rows: Sequence[AnyRow]) -> list[Violation]:
-    """O2: every delivery and every start point of a spell continues the item before it."""
-    violations = []
+    """O2: every delivery and every start point of a spell continues the item before it; sessions by themselves."""
+    violations = session_gaps(rows)
+    rows = [row for row in rows if row.service not in SESSIONS]
     ordered = deliveries(rows, "O2")
 
     def continued(view: ViewRow, start: Start, until: AnyRow) -> int:

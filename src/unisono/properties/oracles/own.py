@@ -16,7 +16,7 @@ from unisono.properties.oracles.reading import (
     same_member,
     same_process,
 )
-from unisono.properties.promises import SETTLING_NANOSECONDS
+from unisono.properties.promises import SETTLING_NANOSECONDS, STRONG
 from unisono.properties.violation import Violation, message_name, moment
 from unisono.trace.schema import AnyRow, DeliverRow, MembershipRow, SendRow, ViewRow
 
@@ -53,7 +53,8 @@ def _own(rows: Sequence[AnyRow], property_id: str) -> list[SendRow]:
     found = []
     for send in of(rows, SendRow, "SEND"):
         first = first_sends(rows, send.group, (send.process, send.incarnation))[send.number]
-        if send is first and held(send, property_id) and (held(send, "M2") or _listens(rows, send)):
+        hoping = send.service == STRONG and send.agreed != send.view  # D12 follows what is for a view to come
+        if send is first and held(send, property_id) and (held(send, "M5") or _listens(rows, send)) and not hoping:
             found.append(send)
     return found
 
@@ -69,13 +70,13 @@ def _next_view(rows: Sequence[AnyRow], send: SendRow) -> ViewRow | None:
     """The agreed view that ends the era in which a message was sent."""
     after = [
         view
-        for view in agreed_views(rows, "M2")
+        for view in agreed_views(rows, "M5")
         if same_member(view, send)
         and view.era is None
         and view.stretch == send.stretch
         and view.position > send.position
     ]
-    return after[0] if after and held(send, "M2") else None
+    return after[0] if after and held(send, "M5") else None
 
 
 def _own_deliveries(rows: Sequence[AnyRow], send: SendRow) -> list[DeliverRow]:
@@ -91,9 +92,12 @@ def _own_deliveries(rows: Sequence[AnyRow], send: SendRow) -> list[DeliverRow]:
 def _gave_up(rows: Sequence[AnyRow], send: SendRow, until: AnyRow) -> bool:
     """Whether the sender left or began anew between the two rows."""
     return any(
-        same_member(row, send) and send.position < row.position < until.position
-        for row in of(rows, MembershipRow, "LEAVE", *FRESH)
+        same_member(row, send) and send.position < row.position < until.position and _gives_up(row) for row in rows
     )
+
+
+def _gives_up(row: AnyRow) -> bool:
+    return row.kind in ("LEAVE", *FRESH) or (row.kind == "EXCLUDED" and row.service == STRONG)
 
 
 def _owed_at_end(rows: Sequence[AnyRow], send: SendRow) -> bool:
@@ -102,6 +106,6 @@ def _owed_at_end(rows: Sequence[AnyRow], send: SendRow) -> bool:
     if not ends or not comparable(send, ends[-1]) or moment(send) > moment(ends[-1]) - SETTLING_NANOSECONDS:
         return False
     later = [row for row in rows if same_member(row, send) and row.position > send.position]
-    if any(row.kind in ("LEAVE", *FRESH) for row in later):
+    if any(_gives_up(row) for row in later):
         return False
     return not any(row.kind in TELLING and row.stretch > send.stretch for row in later)

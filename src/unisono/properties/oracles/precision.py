@@ -18,13 +18,15 @@ from unisono.properties.oracles.reading import (
     is_outside,
     members_of,
     of,
+    one_of_each_kind,
     only_receives,
     role_at,
     same_process,
+    servers,
     spans,
     start_in,
 )
-from unisono.properties.promises import PRECISION_NANOSECONDS, PROTOCOL, SETTLING_NANOSECONDS, promised
+from unisono.properties.promises import PRECISION_NANOSECONDS, SESSIONS, SETTLING_NANOSECONDS, promised
 from unisono.properties.violation import Violation, message_name, moment, process_name
 from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, MembershipRow, SendRow, ViewRow
 
@@ -87,6 +89,7 @@ def membership_precision(rows: Sequence[AnyRow]) -> list[Violation]:
     for group in sorted({row.group for row in rows if row.group}):
         places = _places(rows, group)
         judged = [place for place in places if _is_judged(rows, place) and _demanded(rows, places, place.end)]
+        judged = [place for place in judged if place.service not in SESSIONS or _are_served(rows)]
         for place in judged:
             end = place.end
             assert end is not None, "who is judged reached its end"
@@ -115,6 +118,12 @@ def _differ(mine: list[ViewRow], other: list[ViewRow], due: int) -> bool:
     return mine[0].view != other[0].view and max(moment(mine[0]), moment(other[0])) <= due
 
 
+def _are_served(rows: Sequence[AnyRow]) -> bool:
+    """Whether there are servers at the end that sessions can reach."""
+    living = {row.process for row in of(rows, MembershipRow, "END")} - cut_off(rows)
+    return one_of_each_kind(servers(rows), living)
+
+
 def _is_judged(rows: Sequence[AnyRow], place: Place) -> bool:
     end, join, entered = place.end, place.join, place.entered
     if end is None or join is None or not place.inside or not _healed(rows, end) or end.process in cut_off(rows):
@@ -122,7 +131,7 @@ def _is_judged(rows: Sequence[AnyRow], place: Place) -> bool:
     due = moment(end) - PRECISION_NANOSECONDS
     if moment(join) > due or (entered is not None and moment(entered) > due):
         return False
-    return promised(PROTOCOL, place.service, "L1")
+    return promised(place.service, "L1")
 
 
 def _demanded(rows: Sequence[AnyRow], places: list[Place], end: MembershipRow | None) -> list[tuple[str, int]]:
@@ -146,7 +155,7 @@ def _is_demanded(rows: Sequence[AnyRow], place: Place, end: MembershipRow, due: 
     if any(row.agreed is not None and moment(row) <= due for row in sends):
         return True
     settled = entered is not None and moment(entered) <= due
-    return (role_at(place.rows, due) or join.role) == "sender" and settled and promised(PROTOCOL, place.service, "L1")
+    return (role_at(place.rows, due) or join.role) == "sender" and settled and promised(place.service, "L1")
 
 
 def _is_forbidden(rows: Sequence[AnyRow], group: str, life: tuple[str, int], end: MembershipRow, due: int) -> bool:
@@ -172,7 +181,7 @@ def termination(rows: Sequence[AnyRow]) -> list[Violation]:
         places = _places(rows, group)
         for place in places:
             end = place.end
-            if end is None or not place.inside or not promised(PROTOCOL, place.service, "L5"):
+            if end is None or not place.inside or not promised(place.service, "L5"):
                 continue
             if not _healed(rows, end):
                 continue

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from unisono.properties.oracles.reading import at, held, of
-from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
+from unisono.properties.oracles.reading import at, held, of, one_of_each_kind, servers
+from unisono.properties.promises import SESSIONS, STALL_LIMIT_NANOSECONDS
 from unisono.properties.violation import Violation, moment
 from unisono.trace.schema import AnyRow, DeliverRow, FaultRow, GaugeRow
 
 
-def _eligible(history: Sequence[AnyRow]) -> bool:
-    """Whether progress is due after these rows: loaded, and most of the names started so far are present."""
+def _eligible(history: Sequence[AnyRow], members: set[str], serving: set[str]) -> bool:
+    """Whether progress is due after these rows: loaded, served, and most of the members started so far are present."""
     load = 0
     started: dict[str, bool] = {}
     joined: dict[str, set[str]] = {}
@@ -39,8 +39,9 @@ def _eligible(history: Sequence[AnyRow]) -> bool:
             if not joined[row.process]:
                 gone.add(row.process)
     names = {row.process for row in history if row.kind == "START"}
-    present = [name for name in names if started[name] and name not in gone and not taken.get(name)]
-    return load > 0 and len(present) >= 2 and 2 * len(present) > len(names)
+    present = {name for name in names if started[name] and name not in gone and not taken.get(name)}
+    most = len(present & members) >= 2 and 2 * len(present & members) > len(names & members)
+    return load > 0 and most and one_of_each_kind(names & serving, present)
 
 
 def no_deadlock(rows: Sequence[AnyRow]) -> list[Violation]:
@@ -51,15 +52,19 @@ def no_deadlock(rows: Sequence[AnyRow]) -> list[Violation]:
     progress = {
         moment(row) for row in read if row.kind == "VIEW" or (isinstance(row, DeliverRow) and row.source != row.process)
     }
+    joins = [row for row in read if row.kind == "JOIN"]
+    named = joins if any(row.service in SESSIONS for row in joins) else [row for row in read if row.kind == "START"]
+    members, serving = {row.process for row in named}, servers(rows)
     violations = []
     quiet_since: int | None = None
     for time, following in pairwise(times):
-        if not _eligible([row for row in read if moment(row) <= time]):
+        if not _eligible([row for row in read if moment(row) <= time], members, serving):
             quiet_since = None
             continue
         if quiet_since is None or time in progress:
             quiet_since = time
-        stretch_goes_on = following != times[-1] and _eligible([row for row in read if moment(row) <= following])
+        later = [row for row in read if moment(row) <= following]
+        stretch_goes_on = following != times[-1] and _eligible(later, members, serving)
         gap_ends = following in progress or not stretch_goes_on
         if gap_ends and following - quiet_since > STALL_LIMIT_NANOSECONDS:
             text = f"no progress from {quiet_since} to {following}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from unisono.properties.promises import PROTOCOL, Role, promised
+from unisono.properties.promises import SESSIONS, Role, promised
 from unisono.properties.violation import Violation, message_name, moment
 from unisono.trace.schema import (
     AnyRow,
@@ -33,7 +33,7 @@ def of(rows: Sequence[AnyRow], family: type[Kind], *kinds: str) -> list[Kind]:
 
 def held(row: AnyRow, property_id: str, role: Role | None = None) -> bool:
     """Whether the service of a row promises the property."""
-    return promised(PROTOCOL, row.service, property_id, role)
+    return promised(row.service, property_id, role)
 
 
 def deliveries(rows: Sequence[AnyRow], property_id: str) -> list[DeliverRow]:
@@ -201,9 +201,9 @@ def role_at(mine: Sequence[AnyRow], latest: int | None = None) -> str | None:
     return max(told, key=lambda row: row.position).role if told else None
 
 
-def only_receives(mine: Sequence[AnyRow], due: int) -> bool:
+def only_receives(mine: Sequence[AnyRow], due: int, joined_as: str | None = None) -> bool:
     """Whether a member is a receiver at its end, or was one when it should have been heard by all."""
-    return "receiver" in (role_at(mine), role_at(mine, due))
+    return "receiver" in (role_at(mine) or joined_as, role_at(mine, due) or joined_as)
 
 
 def start_of(view: ViewRow, source: str, incarnation: int) -> Start | None:
@@ -215,6 +215,18 @@ def comparable(one: AnyRow, other: AnyRow) -> bool:
     if one.truth is None or other.truth is None:
         return one.truth is other.truth and one.host == other.host
     return True
+
+
+def servers(rows: Sequence[AnyRow]) -> set[str]:
+    """Who serves sessions: names with a colon that start and never join, in a run that has sessions."""
+    joins = of(rows, MembershipRow, "JOIN")
+    names = {row.process for row in of(rows, MembershipRow, "START")} - {row.process for row in joins}
+    return {name for name in names if ":" in name and any(row.service in SESSIONS for row in joins)}
+
+
+def one_of_each_kind(names: set[str], present: set[str]) -> bool:
+    """Whether of servers and of controllers, where there are any, one is present."""
+    return {name.split(":")[0] for name in names} == {name.split(":")[0] for name in names & present}
 
 
 def cut_off(rows: Sequence[AnyRow]) -> set[str]:

@@ -15,11 +15,14 @@ from unisono.properties.oracles.reading import (
     same_process,
     start_of,
 )
+from unisono.properties.oracles.session_streams import session_unreleased
 from unisono.properties.promises import (
     LEAST_LOSSES,
     REPAIR_LIMIT,
+    SESSIONS,
     SETTLING_NANOSECONDS,
     STALL_LIMIT_NANOSECONDS,
+    STRONG,
 )
 from unisono.properties.violation import Violation, message_name, moment
 from unisono.trace.schema import AnyRow, FaultRow, MembershipRow, RepairRow, SendRow, ViewRow
@@ -67,7 +70,8 @@ def _releases(theirs: Sequence[AnyRow]) -> list[RepairRow]:
 
 def stability(rows: Sequence[AnyRow]) -> list[Violation]:
     """L4."""
-    violations = []
+    violations = session_unreleased(rows)
+    rows = [row for row in rows if row.service not in SESSIONS]
     heals = [row for row in of(rows, FaultRow, "FAULT") if row.fault == "heal"]
     for end in of(rows, MembershipRow, "END"):
         due = moment(end) - SETTLING_NANOSECONDS
@@ -141,10 +145,15 @@ def repair_efficiency(rows: Sequence[AnyRow]) -> list[Violation]:
 def _ranges(rows: Sequence[RepairRow]) -> int:
     """How many ranges there are when those of one source that share a sequence are one."""
     count = 0
-    for source in {(row.source, row.source_incarnation) for row in rows}:
-        mine = sorted((row.first, row.last) for row in rows if (row.source, row.source_incarnation) == source)
+    for stream in {_stream(row) for row in rows}:
+        mine = sorted((row.first, row.last) for row in rows if _stream(row) == stream)
         until = mine[0][0] - 1
         for first, last in mine:
             count += first > until
             until = max(until, last)
     return count
+
+
+def _stream(row: RepairRow) -> tuple[object, ...]:
+    """Whose sequences they are: strong sessions count them anew in every view."""
+    return (row.source, row.source_incarnation, row.view if row.service == STRONG else None)

@@ -27,8 +27,9 @@ from unisono.properties.oracles.reading import (
     start_of,
     view_before,
 )
+from unisono.properties.promises import STRONG
 from unisono.properties.violation import Violation, message_name
-from unisono.trace.schema import AnyRow, DeliverRow, RepairRow, ViewRow
+from unisono.trace.schema import AnyRow, DeliverRow, RepairRow, SendRow, ViewRow
 
 Message = tuple[str, int, int]
 """Source, incarnation, number."""
@@ -155,6 +156,7 @@ def agreed_forward_set(rows: Sequence[AnyRow]) -> list[Violation]:
                 row.number
                 for row in sends
                 if row.agreed == era
+                and (not _is_for_later(row) or _installed(rows, row))
                 and row.sequence <= last
                 and row.number >= first
                 and (*source, row.number) not in delivered
@@ -163,6 +165,16 @@ def agreed_forward_set(rows: Sequence[AnyRow]) -> list[Violation]:
                 name = message_name(*source, min(missing))
                 violations.append(at(one.after, "D9", name, f"not delivered, nor {len(missing) - 1} more"))
     return violations
+
+
+def _is_for_later(send: SendRow) -> bool:
+    """Whether a session sent a message for a view that it did not have yet."""
+    return send.service == STRONG and send.agreed != send.view
+
+
+def _installed(rows: Sequence[AnyRow], send: SendRow) -> bool:
+    """Whether the sender of a message installed the view that it is for."""
+    return any(same_member(view, send) and view.view == send.agreed for view in agreed_views(rows, "D9"))
 
 
 def _cuts(rows: Sequence[AnyRow], after: ViewRow) -> list[RepairRow]:

@@ -34,8 +34,8 @@ from unisono.trace.schema import AnyRow, DeliverRow, GaugeRow, MembershipRow, Re
 def causal(rows: Sequence[AnyRow]) -> list[Violation]:
     """O3."""
     violations = []
-    for row in of(rows, SendRow, "SEND"):
-        sent = [one for one in of(rows, SendRow, "SEND") if same_process(one, row) and held(row, "O3", "sender")]
+    for row in [row for row in of(rows, SendRow, "SEND") if held(row, "O3", "sender")]:
+        sent = [one for one in of(rows, SendRow, "SEND") if same_process(one, row)]
         heard = [one for one in of(rows, DeliverRow, "DELIVER") if same_process(one, row)]
         marks = [one for one in of(rows, GaugeRow, "MARK") if same_process(one, row) and one.name == CLOCK_HELD]
         excused = any(mark.position < row.position for mark in marks)

@@ -1,0 +1,220 @@
+"""Who is in which group: clients come, go, are lost and are kept for a while, and controllers speak for others.
+
+Everything here changes the own rosters alone. What becomes of that is the business of the rounds of each group that
+was `touched`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from unisono.identity import ProcessId
+from unisono.virtual_synchrony.servers.clients import Client, Clients, Told
+from unisono.virtual_synchrony.servers.group import MEMBERS_LIMIT, Group
+from unisono.virtual_synchrony.servers.outbox import Outbox
+from unisono.wire.peer_frames import Listed, RosterChange
+from unisono.wire.server_frames import Accusation, Charges, Entry, NewView, Standing
+
+GROUPS_LIMIT = 16_384
+"""The most groups that a server knows of."""
+
+
+class Attendance:
+    """All groups that a server knows of, and its own clients in them."""
+
+    __slots__ = ("_clients", "_failover", "_forgotten", "_groups", "_keeping", "_outbox", "_stays", "touched")
+
+    def __init__(self, outbox: Outbox, clients: Clients, failover: int) -> None:
+        self._outbox = outbox
+        self._clients = clients
+        self._failover = failover
+        self._groups: dict[str, Group] = {}
+        self._keeping: dict[str, None] = {}
+        """The groups that have orphans."""
+        self._forgotten = 0
+        """The highest round of a group that is not remembered any more: identifiers of views do not come again."""
+        self._stays = 0
+        self.touched: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(list(self._groups.values()))
+
+    def get(self, name: str) -> Group | None:
+        return self._groups.get(name)
+
+    def touch(self, name: str) -> Group:
+        """The group, to be looked at when all that happened is known."""
+        group = self._groups.get(name)
+        if group is None:
+            group = self._groups[name] = Group(name, self._forgotten)
+        self.touched[name] = None
+        return group
+
+    def forget_empty(self, group: Group) -> None:
+        if not group:
+            del self._groups[group.name]
+            self._keeping.pop(group.name, None)
+            self._forgotten = max(self._forgotten, group.highest)
+
+    # What clients say.
+
+    def join(self, client: Client, standing: Standing) -> None:
+        """A client begins a stay in a group, perhaps in the view that it has already."""
+        group = self.touch(standing.group)
+        seen = max(standing.change, *(view.start for view in (standing.view, standing.offered) if view), 0)
+        group.floor, group.highest = max(group.floor, seen), max(group.highest, seen)
+        held = group.held_by(client.process, standing)
+        client.told[group.name] = Told(self._begin_stay(group, Listed(client.entry, True, held)))
+        if held is not None and held != standing.view:  # it may not know that it stands
+            self._outbox.send(client.channel, NewView(group.name, held))
+
+    def leave(self, client: Client, name: str) -> None:
+        """A client is in a group no longer, and nobody whom it speaks for is."""
+        if client.told.pop(name, None) is not None:
+            group = self.touch(name)
+            for process in _whole(group, client):
+                self._remove(group, process)
+
+    def end(self, client: Client, kept: bool, now: int, servers: tuple[ProcessId, ...]) -> None:
+        """The channel of a client is no more. If it was lost, the client may come back: it is kept for a while."""
+        for name in list(client.told):
+            group = self.touch(name)
+            for process in _whole(group, client):
+                if kept and process in group.own.said and not group.is_attached_elsewhere(process, servers):
+                    self._keep(group, group.own.clients[process], now)
+                else:
+                    self._remove(group, process)
+        client.told.clear()
+
+    def charge(self, client: Client, frame: Charges) -> str | None:
+        """A controller speaks for other clients than before, or what is wrong with what it says."""
+        group = self._groups.get(frame.group)
+        if not client.controller or group is None or frame.group not in client.told:
+            return "it is no controller of that group"
+        if len(group.own.clients) + len(frame.added) > MEMBERS_LIMIT:
+            return "it speaks for too many"
+        self.touch(frame.group)
+        for process in frame.removed:
+            listed = group.own.clients.get(process)
+            if listed is not None and listed.entry.via == client.process != process:
+                self._remove(group, process)
+        mine = group.own.clients[client.process]
+        for process in frame.added:
+            own = group.own.clients.get(process)
+            if own is None or own.entry.via not in (None, process):  # who has a channel of its own speaks for itself
+                kept = group.find(process)
+                stays = kept is not None and not kept.attached and kept.entry.via == client.process
+                held = mine.held if kept is not None and stays and kept.held == mine.held else None
+                self._begin_stay(group, Listed(Entry(process, "", client.process), True, held))
+        return None
+
+    def accuse(self, client: Client, frame: Accusation) -> None:
+        """A client hears nothing of these members of a group."""
+        if frame.group in client.told:
+            group = self.touch(frame.group)
+            listed = group.own.clients[client.process]
+            group.own.put(replace(listed, accused=tuple(sorted(set(frame.accused)))))
+
+    # What happens elsewhere.
+
+    def adopt(self, server: ProcessId, servers: tuple[ProcessId, ...], now: int) -> None:
+        """A server does not take part any more: its clients are kept for a while, to come to one that does."""
+        for group in self:
+            copy = group.copies.get(server)
+            for process, listed in [] if copy is None else list(copy.clients.items()):
+                own = group.own.clients.get(process)
+                here = own is not None and own.attached
+                if listed.attached and not here and not group.is_attached_elsewhere(process, servers):
+                    self.touch(group.name)
+                    self._keep(group, listed, now)
+
+    def release(self, servers: tuple[ProcessId, ...]) -> None:
+        """Who is attached to another of these servers need not be kept."""
+        for name in list(self._keeping):
+            group = self._groups[name]
+            for process in list(group.orphans):
+                if group.is_attached_elsewhere(process, servers):
+                    self.touch(name)
+                    self._remove(group, process)
+
+    def give_way(self, group: Group, change: RosterChange) -> list[Client]:
+        """Newer lives of names are elsewhere: whom was kept of older ones goes. The clients that have to go too."""
+        superseded: dict[str, Client] = {}
+        for listed in change.listed:
+            process = listed.entry.process
+            if not listed.attached:
+                continue
+            for orphan in [one for one in group.orphans if one.name == process.name and one < process]:
+                self._remove(group, orphan)
+            client = self._clients.named(process.name)
+            if client is not None and client.process < process:
+                superseded[process.name] = client
+        return list(superseded.values())
+
+    def succeed(self, process: ProcessId) -> None:
+        """A newer life of a name came here: older ones are kept no longer."""
+        for name in list(self._keeping):
+            group = self._groups[name]
+            for orphan in [one for one in group.orphans if one.name == process.name and one < process]:
+                self.touch(name)
+                self._remove(group, orphan)
+
+    # Those who are kept.
+
+    def expire(self, now: int) -> None:
+        for name in list(self._keeping):
+            group = self._groups[name]
+            for process in [process for process, due in group.orphans.items() if due <= now]:
+                self.touch(name)
+                self._remove(group, process)
+            if not group.orphans:
+                del self._keeping[name]
+
+    def next_due(self) -> int | None:
+        dues = (due for name in self._keeping for due in self._groups[name].orphans.values())
+        return min(dues, default=None)
+
+    def forgive(self, gap: int) -> None:
+        """This process was stopped for so long: nobody could come to it."""
+        for name in self._keeping:
+            orphans = self._groups[name].orphans
+            for process in orphans:
+                orphans[process] += gap
+
+    def _keep(self, group: Group, listed: Listed, now: int) -> None:
+        process = listed.entry.process
+        if not self._failover:
+            self._remove(group, process)
+            return
+        self._keeping[group.name] = None
+        group.orphans[process] = now + self._failover
+        orphan = replace(listed, attached=False)
+        if process in group.own.clients:
+            group.own.put(orphan)
+        else:
+            self._stays += 1
+            group.own.put(orphan, self._stays)
+
+    def _begin_stay(self, group: Group, listed: Listed) -> int:
+        self._stays += 1
+        group.orphans.pop(listed.entry.process, None)
+        group.own.put(listed, self._stays)
+        return self._stays
+
+    def _remove(self, group: Group, process: ProcessId) -> None:
+        group.orphans.pop(process, None)
+        group.own.remove(process)
+
+
+def _whole(group: Group, client: Client) -> list[ProcessId]:
+    """A client, and those in the own roster that it speaks for, if it is the one that speaks for it itself."""
+    process = client.process
+    if client.controller:
+        return [one for one, listed in group.own.clients.items() if listed.entry.via == process]
+    own = group.own.clients.get(process)
+    return [process] if own is not None and own.entry.via is None else []

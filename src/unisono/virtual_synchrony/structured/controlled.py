@@ -1,0 +1,281 @@
+"""One group at a controller: it takes part in the algorithm as a strong group does, and its application is its clients.
+
+What the group would hand to an application goes down to the clients; what they send comes up and is sent for them. They
+are asked to finish before the controller answers its block, so that what they sent in a view is sent in it.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from unisono.engine import Address, BlockOk, Channel, Deliver, Effect, Fact, Join, Leave, Note, Send, SendFrame
+from unisono.events import Block, DroppedOut, Event, Left, Message, SendAccepted, SendRefused, View
+from unisono.identity import ProcessId, ViewId
+from unisono.settings import Settings
+from unisono.virtual_synchrony.reasons import Reason
+from unisono.virtual_synchrony.session.context import Context
+from unisono.virtual_synchrony.session.group import StrongGroup
+from unisono.virtual_synchrony.session.phases import Resumption
+from unisono.virtual_synchrony.session.relaying import wrap
+from unisono.virtual_synchrony.session.view import SessionView
+from unisono.virtual_synchrony.structured.charges import Charges, Place
+from unisono.wire.controller_frames import Downward, Ready, Sent, Took, Upward
+from unisono.wire.server_frames import write_server_frame
+
+
+def controller_settings(settings: Settings) -> Settings:
+    """How a controller takes part: its clients are asked to finish, and have time for that."""
+    return replace(
+        settings,
+        semantics="strong",
+        block="ask",
+        block_timeout=settings.block_timeout + settings.server_timeout,
+        optimistic=False,
+        event_limit=1 << 30,
+        trace=False,
+    )
+
+
+class ControlledGroup:
+    """A strong group whose application is the clients of this controller.
+
+    `added` and `removed` are what the servers are to be told of its clients.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_departed",
+        "_engine",
+        "_last_ticket",
+        "_limit",
+        "_members",
+        "_name",
+        "_process",
+        "_tickets",
+        "added",
+        "certain",
+        "charges",
+        "removed",
+        "settings",
+    )
+
+    def __init__(self, context: Context, resumption: Resumption) -> None:
+        self._name = context.group
+        self._process = context.process
+        self._engine = StrongGroup(context, resumption)
+        self._limit = context.settings.receive_buffer_bytes
+        self._asked = False
+        """The clients were asked to finish, and the group waits for it."""
+        self._last_ticket = 0
+        self._tickets: dict[int, tuple[Place, int, int]] = {}
+        """Whose message, with which number, and how large each send is."""
+        self._members: tuple[ProcessId, ...] = ()
+        self._departed: dict[ProcessId, None] = {}
+        """Clients that went and are still in the view: they cannot come again before it has changed.
+
+        So are those that went after the view was announced and before it was installed.
+        """
+        self.settings = context.settings
+        self.certain = True
+        self.charges = Charges()
+        self.added: list[ProcessId] = []
+        self.removed: list[ProcessId] = []
+
+    # ── what the servers are told ──
+
+    @property
+    def outside(self) -> bool:
+        return self._engine.outside
+
+    @property
+    def number(self) -> int:
+        return self._engine.number
+
+    @property
+    def view(self) -> SessionView | None:
+        return self._engine.view
+
+    @property
+    def last_change(self) -> int:
+        return self._engine.last_change
+
+    @property
+    def offered(self) -> ViewId | None:
+        return self._engine.offered
+
+    @property
+    def accused(self) -> tuple[ProcessId, ...]:
+        return self._engine.accused
+
+    def take_changed_accusations(self) -> bool:
+        return self._engine.take_changed_accusations()
+
+    def locate(self, process: ProcessId, address: Address) -> None:
+        self._engine.locate(process, address)
+
+    def resumption(self) -> Resumption:
+        return self._engine.resumption()
+
+    def deadline(self) -> int | None:
+        return self._engine.deadline()
+
+    # ── clients ──
+
+    def may_enter(self, process: ProcessId) -> bool:
+        """Whether a client may begin a stay: not one who is in the view, or expected in the next, by an earlier one."""
+        engine, expected = self._engine, self._engine.expected
+        here = process in self.charges.places
+        awaited = not here and expected is not None and expected.voice(process) == self._process
+        return process not in self._departed and not awaited and not engine.outside and not engine.leaving
+
+    def enter(self, process: ProcessId, channel: Channel) -> None:
+        self.charges.places[process] = Place(process, channel)
+        self.added.append(process)
+
+    def exit(self, process: ProcessId, now: int, wall: int) -> list[Effect]:
+        """A client is gone; what it sent goes its way."""
+        place = self.charges.places.pop(process, None)
+        if place is None:
+            return []
+        if process in self.added:
+            self.added.remove(process)
+        else:
+            self.removed.append(process)
+        if place.in_view or process in self._members:
+            self._departed[process] = None
+        return self._answer_block(now, wall)
+
+    def on_frame(self, place: Place, frame: Upward | Ready | Took, now: int, wall: int) -> list[Effect]:
+        if isinstance(frame, Took):
+            place.outstanding = max(0, place.outstanding - frame.size)
+            return []
+        view = self._engine.view
+        if isinstance(frame, Ready):
+            if view is not None and frame.change > view.id.start:  # else it is for the change that is over
+                place.ready = True
+            return self._answer_block(now, wall)
+        if view is None or not place.in_view or place.ready or frame.view != view.id.start or self._engine.blocked:
+            return self.dismiss(place, "a message came after its view had ended", now, wall)
+        if len(frame.data) > self.settings.message_limit_bytes or place.waiting > self.settings.window_bytes:
+            return self.dismiss(place, "it sends larger messages, or more of them, than it may", now, wall)
+        self._last_ticket = ticket = self._last_ticket + 1
+        self._tickets[ticket] = (place, frame.number, len(frame.data))
+        place.waiting += len(frame.data)
+        wrapped = wrap(place.process, frame.number, frame.timestamp, frame.data)
+        return self._carry(self._engine.handle(Send(self._name, ticket, (wrapped,), proxy=True), now, wall), now, wall)
+
+    def dismiss(self, place: Place, reason: str, now: int, wall: int) -> list[Effect]:
+        """Speak for a client no longer; it may come anew."""
+        return [
+            Note(Reason.SLOW_CHARGE),
+            place.dismiss(self._name, reason),
+            *self.exit(place.process, now, wall),
+        ]
+
+    # ── the group ──
+
+    def join(self, now: int, wall: int) -> list[Effect]:
+        join = Join(self._name, self.settings, "virtual_synchrony")
+        return self._carry(self._engine.handle(join, now, wall), now, wall)
+
+    def leave(self, now: int, wall: int) -> list[Effect]:
+        """The last client is gone."""
+        return self._carry(self._engine.handle(Leave(self._name), now, wall), now, wall)
+
+    def handle(self, fact: Fact, now: int, wall: int) -> list[Effect]:
+        return self._carry(self._engine.handle(fact, now, wall), now, wall)
+
+    def on_start_change(self, change: int, expected: SessionView, now: int, wall: int) -> list[Effect]:
+        effects = self.charges.prepare(self._name, change, expected, self._process)
+        return effects + self._carry(self._engine.on_start_change(change, expected, now, wall), now, wall)
+
+    def on_new_view(self, view: ViewId, now: int, wall: int) -> list[Effect]:
+        return self._carry(self._engine.on_new_view(view, now, wall), now, wall)
+
+    def on_moved(self, now: int, wall: int) -> list[Effect]:
+        return self._carry(self._engine.on_moved(now, wall), now, wall)
+
+    def on_stopped(self, gap: int, now: int, wall: int) -> list[Effect]:
+        self.certain = False
+        return self._carry(self._engine.on_stopped(gap, now, wall), now, wall)
+
+    def on_certain(self, now: int, wall: int) -> list[Effect]:
+        self.certain = True
+        return self._carry(self._engine.on_certain(now, wall), now, wall)
+
+    def on_superseded(self, now: int, wall: int) -> list[Effect]:
+        return self._carry(self._engine.on_superseded(now, wall), now, wall)
+
+    def _carry(self, effects: list[Effect], now: int, wall: int) -> list[Effect]:
+        """Pass on what the group does; what is for an application goes to the clients."""
+        passed: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, Deliver):
+                self._engine.take(sum(isinstance(event, Message) for event in effect.events))
+                for event in effect.events:
+                    passed += self._on_event(event, now, wall)
+            else:
+                passed.append(effect)
+        return passed + self._answer_block(now, wall)
+
+    def _on_event(self, event: Event, now: int, wall: int) -> list[Effect]:
+        if isinstance(event, Message):
+            frame = Downward(self._name, event.source, event.number, event.timestamp, event.data)
+            effects = self.charges.send_down(write_server_frame(frame), len(event.data))
+            for place in list(self.charges.in_view()):
+                if place.outstanding > self._limit:
+                    effects += self.dismiss(place, "the application does not take what it is sent", now, wall)
+            return effects
+        if isinstance(event, View):
+            return self._on_view(event, now, wall)
+        if isinstance(event, SendAccepted):
+            sender, number, size = self._tickets.pop(event.ticket)
+            sender.waiting -= size
+            there = self.charges.places.get(sender.process) is sender
+            return [SendFrame(sender.channel, write_server_frame(Sent(self._name, number)))] if there else []
+        if isinstance(event, SendRefused):
+            sender = self._tickets.pop(event.ticket)[0]
+            there = self.charges.places.get(sender.process) is sender
+            return self.dismiss(sender, event.reason, now, wall) if there else []
+        if isinstance(event, DroppedOut):
+            self._asked = False
+            places = list(self.charges.places.values())
+            return [effect for place in places for effect in self.dismiss(place, event.reason, now, wall)]
+        if isinstance(event, Block):
+            self._asked = True
+        elif isinstance(event, Left):
+            self._members = ()
+        return []
+
+    def _on_view(self, view: View, now: int, wall: int) -> list[Effect]:
+        """Tell the clients in it that a view stands, after all that belongs before it; but not who has not finished."""
+        self._asked = False
+        along, members = set(view.transitional or ()), set(view.members)
+        apart = tuple(member for member in self._members if member in members and member not in along)
+        self._members = view.members
+        installed = self._engine.view
+        assert installed is not None, "it was just installed"
+        gone = [
+            process
+            for process in view.members
+            if installed.voice(process) == self._process and process not in self.charges.places
+        ]
+        self._departed = {process: None for process in (*self._departed, *gone) if process in members}
+        effects: list[Effect] = []
+        for place in list(self.charges.places.values()):
+            if installed.voice(place.process) == self._process:
+                if place.in_view and not place.ready:
+                    effects += self.dismiss(place, "it did not finish before the view changed", now, wall)
+                else:
+                    effects.append(place.install(self._name, view.id, apart))
+            elif place.in_view:
+                place.in_view = False
+                effects += self.dismiss(place, "the servers do not count it any more", now, wall)
+        return effects
+
+    def _answer_block(self, now: int, wall: int) -> list[Effect]:
+        """All clients have finished, and what they sent has left: the group may say its cut."""
+        if not self._asked or self._tickets or not self.charges.all_ready():
+            return []
+        self._asked = False
+        return self._carry(self._engine.handle(BlockOk(self._name), now, wall), now, wall)

@@ -1,0 +1,246 @@
+"""A controller: a client of the membership servers that speaks for clients of its own, in any number of groups."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from unisono.clock import LamportClock
+from unisono.engine import (
+    Address,
+    Channel,
+    ChannelClosed,
+    ChannelFailed,
+    ChannelOpened,
+    CloseChannel,
+    Effect,
+    Fact,
+    FrameReceived,
+    Note,
+    PacketReceived,
+    Randomness,
+    SendFrame,
+    TimePassed,
+)
+from unisono.identity import ProcessId
+from unisono.sealing import Seal
+from unisono.settings import Settings
+from unisono.virtual_synchrony.reasons import Reason
+from unisono.virtual_synchrony.session.participation import Participation, stopped_for
+from unisono.virtual_synchrony.session.phases import Resumption
+from unisono.virtual_synchrony.session.server_link import Moved
+from unisono.virtual_synchrony.structured.controlled import ControlledGroup, controller_settings
+from unisono.wire.controller_frames import (
+    LEFT,
+    ClientAlive,
+    ControllerAlive,
+    Dismissed,
+    Enter,
+    Exit,
+    FromCharge,
+    read_charge_frame,
+)
+from unisono.wire.server_frames import Standing, write_server_frame
+
+CHARGE_LIMIT = 10_000
+"""So many clients have a channel to one controller at most."""
+
+
+class _Client:
+    """One client's channel."""
+
+    __slots__ = ("groups", "heard", "process")
+
+    def __init__(self, now: int) -> None:
+        self.process: ProcessId | None = None
+        self.heard = now
+        self.groups: dict[str, None] = {}
+
+    def may_say(self, frame: FromCharge) -> bool:
+        """A client enters before it says anything else of a group, and is the same in all of them."""
+        if isinstance(frame, Enter):
+            return self.process in (None, frame.process)
+        return self.process is not None or isinstance(frame, ClientAlive)
+
+
+class Controller(Participation[ControlledGroup]):
+    """All groups of one controller, and its clients."""
+
+    __slots__ = ("_changes", "_clients", "_group_settings", "_looks_at", "_waiting")
+
+    def __init__(
+        self,
+        process: ProcessId,
+        realm: str,
+        servers: tuple[Address, ...],
+        settings: Settings,
+        clock: LamportClock,
+        randomness: Randomness,
+        seal: Seal,
+        first_channel: int,
+    ) -> None:
+        super().__init__(process, realm, servers, settings, clock, randomness, seal, first_channel, controller=True)
+        self._group_settings = controller_settings(settings)
+        self._clients: dict[Channel, _Client] = {}
+        self._waiting: dict[tuple[Channel, str], Enter] = {}
+        """Who wants to enter a group that it is about to leave, or that this controller leaves."""
+        self._changes: dict[str, int] = {}
+        """The last start-change that any client has seen, by group."""
+        self._looks_at: int | None = None
+
+    @property
+    def clients(self) -> int:
+        """How many clients have a channel to this controller."""
+        return len(self._clients)
+
+    def deadline(self) -> int | None:
+        dues = (super().deadline(), self._looks_at)
+        return min((due for due in dues if due is not None), default=None)
+
+    def handle(self, fact: Fact, now: int, wall: int) -> list[Effect]:
+        effects = self._note_own_pause(now, wall)
+        if isinstance(fact, PacketReceived):
+            effects += self._handle_in(self._numbers[fact.packet.group], fact, now, wall)
+        elif isinstance(fact, TimePassed):
+            effects += self._on_due(fact, now, wall) + self._look_for_silent(now, wall)
+        elif isinstance(fact, ChannelOpened | ChannelClosed | ChannelFailed | FrameReceived):
+            if self._link.owns(fact.channel):
+                effects += self._link.handle(fact, now)
+            else:
+                effects += self._on_channel(fact, now, wall)
+        effects += self._pass_on(now, wall)
+        return effects + self._let_in(now, wall)
+
+    def _note_own_pause(self, now: int, wall: int) -> list[Effect]:
+        """Clients could not be heard either."""
+        gap = stopped_for(now, self._last_call, self.deadline(), self._settings)
+        for client in self._clients.values():
+            client.heard += gap
+        return super()._note_own_pause(now, wall)
+
+    # ── clients ──
+
+    def _on_channel(
+        self, fact: ChannelOpened | ChannelClosed | ChannelFailed | FrameReceived, now: int, wall: int
+    ) -> list[Effect]:
+        if isinstance(fact, ChannelOpened):
+            if len(self._clients) >= CHARGE_LIMIT:
+                return [Note(Reason.TOO_MANY_CHARGES), CloseChannel(fact.channel)]
+            self._clients[fact.channel] = _Client(now)
+            self._looks_at = self._looks_at or now + self._settings.server_interval
+            return []
+        client = self._clients.get(fact.channel)
+        if client is None:
+            return []
+        if not isinstance(fact, FrameReceived):
+            return self._lose(fact.channel, client, now, wall)
+        client.heard = now
+        frame = read_charge_frame(fact.data)
+        if frame is None or not client.may_say(frame):
+            return [Note(Reason.BAD_CHARGE), CloseChannel(fact.channel), *self._lose(fact.channel, client, now, wall)]
+        return self._on_frame(fact.channel, client, frame, now, wall)
+
+    def _on_frame(self, channel: Channel, client: _Client, frame: FromCharge, now: int, wall: int) -> list[Effect]:
+        if isinstance(frame, ClientAlive):
+            return [SendFrame(channel, write_server_frame(ControllerAlive(frame.number)))]
+        if isinstance(frame, Enter):
+            client.process = frame.process
+            client.groups[frame.group] = None
+            self._changes[frame.group] = max(self._changes.get(frame.group, 0), frame.change)
+            self._waiting[channel, frame.group] = frame
+            return []
+        assert client.process is not None, "who has not entered any group says nothing else"
+        if isinstance(frame, Exit):
+            client.groups.pop(frame.group, None)
+            answer = SendFrame(channel, write_server_frame(Dismissed(frame.group, LEFT)))
+            return [*self._exit(frame.group, client.process, now, wall), answer]
+        group = self._groups.get(frame.group)
+        place = None if group is None else group.charges.places.get(client.process)
+        if group is None or place is None or place.channel != channel:
+            return []  # it was dismissed, and did not know it yet
+        return self._settle(frame.group, group.on_frame(place, frame, now, wall))
+
+    def _let_in(self, now: int, wall: int) -> list[Effect]:
+        """Take those in who can enter now."""
+        effects: list[Effect] = []
+        waiting, self._waiting = self._waiting, {}
+        for (channel, name), enter in waiting.items():
+            client = self._clients.get(channel)
+            if client is None or name not in client.groups:
+                continue
+            group = self._groups.get(name)
+            if group is None:
+                effects += self._open(name, now, wall)
+                group = self._groups[name]
+            if not group.may_enter(enter.process):
+                self._waiting[channel, name] = enter
+                continue
+            earlier = group.charges.places.get(enter.process)
+            if earlier is not None and earlier.channel != channel:
+                effects += self._settle(name, group.exit(enter.process, now, wall))
+                self._waiting[channel, name] = enter
+                continue
+            group.enter(enter.process, channel)
+            if enter.change > group.last_change:
+                effects += self._link.join(self._standing(name))
+            effects += self._settle(name, [])
+        return effects
+
+    def _exit(self, name: str, process: ProcessId, now: int, wall: int) -> list[Effect]:
+        group = self._groups.get(name)
+        if group is None:
+            return []
+        effects = group.exit(process, now, wall)
+        if not group.charges.places:
+            effects += group.leave(now, wall)
+        return self._settle(name, effects)
+
+    def _lose(self, channel: Channel, client: _Client, now: int, wall: int) -> list[Effect]:
+        """A client's channel has ended."""
+        del self._clients[channel]
+        effects: list[Effect] = []
+        for name in client.groups:
+            group = self._groups.get(name)
+            if client.process is not None and group is not None:
+                place = group.charges.places.get(client.process)
+                if place is None or place.channel == channel:
+                    effects += self._exit(name, client.process, now, wall)
+        return effects
+
+    def _look_for_silent(self, now: int, wall: int) -> list[Effect]:
+        if self._looks_at is None or now < self._looks_at:
+            return []
+        effects: list[Effect] = []
+        for channel, client in list(self._clients.items()):
+            if now - client.heard >= self._settings.server_timeout:
+                effects += [Note(Reason.SILENT_CHARGE), CloseChannel(channel), *self._lose(channel, client, now, wall)]
+        self._looks_at = now + self._settings.server_interval if self._clients else None
+        return effects
+
+    # ── groups ──
+
+    def _open(self, name: str, now: int, wall: int) -> list[Effect]:
+        """The first client of a group is there."""
+        context = self._context(name, self._group_settings)
+        group = ControlledGroup(context, self._left.pop(name, Resumption()))
+        self._add(name, group)
+        return group.join(now, wall) + self._link.join(self._standing(name))
+
+    def _settle(self, name: str, effects: list[Effect]) -> list[Effect]:
+        group = self._groups[name]
+        if not group.outside and (group.added or group.removed):
+            effects += self._link.charge(name, group.added, group.removed)
+            group.added, group.removed = [], []
+        return super()._settle(name, effects)
+
+    def _standing(self, name: str) -> Standing:
+        """A controller has seen what any of its clients has seen."""
+        standing = super()._standing(name)
+        return replace(standing, change=max(standing.change, self._changes.get(name, 0)))
+
+    def _on_moved(self, news: Moved, now: int, wall: int) -> list[Effect]:
+        """A new server knows nothing of the clients."""
+        effects: list[Effect] = []
+        if news.server is not None:
+            for name, group in self._groups.items():
+                effects += self._link.charge(name, group.charges.places, ())
+        return effects + super()._on_moved(news, now, wall)
