@@ -351,7 +351,10 @@ def test_groups_of_peers_refuse_what_is_for_sessions() -> None:
 
 
 def test_sessions_take_the_settings_that_their_engines_read() -> None:
-    sources = Path(unisono.__file__).parent.joinpath("virtual_synchrony").rglob("*.py")
-    read = {name for source in sources for name in re.findall(r"settings\.([a-z_]+)", source.read_text())}
+    package = Path(unisono.__file__).parent
+    own = "\n".join(source.read_text() for source in package.joinpath("virtual_synchrony").rglob("*.py"))
+    shared = [package / "reliable" / f"{name}.py" for name in set(re.findall(r"from unisono\.reliable\.(\w+)", own))]
+    texts = [own, *(source.read_text() for source in shared)]
+    read = {name for text in texts for name in re.findall(r"settings\.([a-z_]+)", text)}
     given_by_process = {"trace", "trace_messages"}
     assert read & set(Settings.__struct_fields__) | {"clock_drift_limit"} == OF_SESSIONS | given_by_process
