@@ -1,24 +1,19 @@
-"""Sends rows to a gateway, with plain sockets: stages them, and says which of them make up a batch.
+"""Sends rows to a gateway: stages them, and says which of them make up a batch.
 
-A connection that breaks is made anew until the patience is over: a gateway that starts again has what was staged, and
-knows what it has sent.
+What is asked can be asked again: a gateway that starts again has what was staged, and knows what it has sent.
 """
 
 from __future__ import annotations
 
-import socket
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
-from typing import IO, Self, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import IO
 from uuid import uuid4
 
 import msgspec
 
 from unisono.errors import GroupError, LogError
-from unisono.spelling import split_endpoint
-from unisono.trace.log_client import read_frame
+from unisono.trace.frame_client import FrameClient, read_frame
 from unisono.trace.sink_messages import (
     GREETING,
     Discard,
@@ -42,23 +37,16 @@ from unisono.wire.frames import FRAME_LIMIT_BYTES, frame
 
 PATIENCE_SECONDS = 60.0
 REPLY_LIMIT_BYTES = 64 << 10
-_PAUSE_SECONDS = 0.2
-_REPLY_SECONDS = 30.0
 _CHUNK_BYTES = 256 << 10
 _LENGTH_BYTES = 4
 
-Result = TypeVar("Result")
 
-
-class SinkClient:
+class SinkClient(FrameClient):
     """One connection to the gateway of a group; used by one thread at a time."""
 
     def __init__(self, address: str, group: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        self._address = address
-        self._endpoint = split_endpoint(address)
+        super().__init__(address, GREETING, patience_seconds)
         self._group = group
-        self._patience_seconds = patience_seconds
-        self._socket: socket.socket | None = None
         self._welcome: Welcome | None = None
 
     def stage(self, rows: Iterable[bytes]) -> tuple[str, int]:
@@ -82,19 +70,6 @@ class SinkClient:
     def discard(self, names: Sequence[str]) -> None:
         """These stages will not be published."""
         self._insistently(lambda: self._ask(Discard(list(names))))
-
-    def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _stage(self, name: str, file: IO[bytes], count: int) -> None:
         limit = self._open().row_limit_bytes
@@ -149,10 +124,7 @@ class SinkClient:
 
     def _open(self) -> Welcome:
         if self._socket is None:
-            self._socket = socket.create_connection(self._endpoint, timeout=min(self._patience_seconds, _REPLY_SECONDS))
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.settimeout(_REPLY_SECONDS)
-            self._socket.sendall(frame(GREETING))
+            self._connect()
             self._say(Hello(self._group))
             reply = self._hear()
             if not isinstance(reply, Welcome):
@@ -161,22 +133,11 @@ class SinkClient:
         assert self._welcome is not None, "a connection begins with a welcome"
         return self._welcome
 
-    def _insistently(self, work: Callable[[], Result]) -> Result:
-        end = time.monotonic() + self._patience_seconds
-        while True:
-            try:
-                return work()
-            except OSError as error:
-                self.close()
-                if time.monotonic() + _PAUSE_SECONDS > end:
-                    raise GroupError(
-                        f"no answer from the gateway at {self._address}: {error}; is it running, and is this its"
-                        " address? `unisono gateway` starts one"
-                    ) from error
-                time.sleep(_PAUSE_SECONDS)
-            except BaseException:  # what was said half would be taken for a part of what comes next
-                self.close()
-                raise
+    def _no_answer(self, error: OSError) -> GroupError:
+        return GroupError(
+            f"no answer from the gateway at {self._address}: {error}; is it running, and is this its"
+            " address? `unisono gateway` starts one"
+        )
 
 
 assert FRAME_LIMIT_BYTES > _CHUNK_BYTES + MIB, "a chunk of rows fits a frame"
