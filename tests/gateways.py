@@ -12,10 +12,10 @@ from pathlib import Path
 
 from unisono.events import Message, View
 from unisono.identity import ProcessId
-from unisono.runtime.gateway import Gateway
+from unisono.runtime.gateway.gateway import Gateway
 from unisono.settings import Settings
 from unisono.trace.group_log import Entry, decode_all
-from unisono.trace.log_client import LogClient
+from unisono.trace.log.client import LogClient
 
 PATIENCE_SECONDS = 60.0
 

@@ -40,7 +40,7 @@ from unisono.group import Group, GroupEvent, join
 from unisono.identity import MessageId, Point, ProcessId, StartPoint, ViewId
 from unisono.reconciliation import Reconciliation
 from unisono.runtime.process import Process
-from unisono.runtime.state_keeper import State
+from unisono.runtime.state.keeper import State
 from unisono.serving import Controller, MembershipServer
 from unisono.session import Session
 from unisono.session_group import Copied, SessionEvent, SessionGroup

@@ -36,7 +36,7 @@ from unisono.identity import ProcessId, why_bad_name
 from unisono.runtime.inbox import Inbox
 from unisono.runtime.participant import Participant, checked_message
 from unisono.runtime.process import Process, realm_name
-from unisono.runtime.state_keeper import State, StateEffect, StateKeeper
+from unisono.runtime.state.keeper import State, StateEffect, StateKeeper
 from unisono.runtime.trace_options import Level
 from unisono.runtime.transports import TransportName
 from unisono.session_settings import ONLY_OF_SESSIONS

@@ -29,7 +29,7 @@ from unisono.pipeline.live.tables import read_lines
 from unisono.runtime.tracing import host_mark
 from unisono.spelling import split_endpoint
 from unisono.trace import reports
-from unisono.trace.log_client import LogClient
+from unisono.trace.log.client import LogClient
 from unisono.trace.report_messages import GREETING, Stored, decode_answer
 from unisono.units import SECOND
 from unisono.wire.frames import CHECKSUM_BYTES, LENGTH_BYTES, frame, read_frames

@@ -11,7 +11,7 @@ import pytest
 
 from tests.network.processes import PATIENCE_SECONDS, Talker, until
 from tests.network.test_collector import free_port
-from unisono.trace.log import LogReader
+from unisono.trace.log.retained import LogReader
 from unisono.trace.reports import Report, decode
 from unisono.trace.run_directory import read_run
 

@@ -17,13 +17,13 @@ import pytest
 from tests.network.meeting import run, until
 from tests.unit.report_samples import ROWS, report
 from unisono.errors import LogError, NetworkError
-from unisono.runtime import collected_runs, collector
-from unisono.runtime.collecting import Collecting, CollectorOptions
+from unisono.runtime.collecting import runs, server
+from unisono.runtime.collecting.daemon import Collecting, CollectorOptions
 from unisono.runtime.reporter import Reporter
 from unisono.trace.catalogue import CATALOGUE, entries
 from unisono.trace.holes import holes_of
-from unisono.trace.log import LogReader
-from unisono.trace.log_client import LogClient
+from unisono.trace.log.client import LogClient
+from unisono.trace.log.retained import LogReader
 from unisono.trace.report_messages import GREETING, Answer, Refused, Stored, decode_answer
 from unisono.trace.reports import REPORT_LIMIT_BYTES, Report, ReportId, decode, encode, table_of
 from unisono.trace.run_directory import is_run_directory, read_run
@@ -176,7 +176,7 @@ def test_the_log_is_kept_to_its_size_and_read_over_the_same_port(tmp_path: Path)
 
 def test_the_example_of_the_page_reads_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "statistics.md").read_text(encoding="utf-8")
-    begin = page.index("    from unisono.trace.log_client")
+    begin = page.index("    from unisono.trace.log.client")
     example = textwrap.dedent(page[begin : page.index("\n\n`read` gives", begin)])
 
     async def main() -> None:
@@ -195,7 +195,7 @@ def spoiled(place: int, value: Any) -> bytes:
 
 
 def test_hostile_clients_get_a_reason_and_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collector, "FRAME_SECONDS", 0.05)
+    monkeypatch.setattr(server, "FRAME_SECONDS", 0.05)
     good = frame(encode(report()))
     cases: list[tuple[bytes, str]] = [
         (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "bad frame"),
@@ -246,10 +246,10 @@ def test_a_refused_report_does_not_end_the_others(tmp_path: Path) -> None:
 
 
 def test_there_is_a_limit_to_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collected_runs, "RUNS_LIMIT", 2)
-    monkeypatch.setattr(collected_runs, "LIVES_LIMIT", 2)
-    monkeypatch.setattr(collected_runs, "GAPS_LIMIT", 3)
-    monkeypatch.setattr(collector, "GREETING_SECONDS", 0.05)
+    monkeypatch.setattr(runs, "RUNS_LIMIT", 2)
+    monkeypatch.setattr(runs, "LIVES_LIMIT", 2)
+    monkeypatch.setattr(runs, "GAPS_LIMIT", 3)
+    monkeypatch.setattr(server, "GREETING_SECONDS", 0.05)
 
     async def refusal(one: Collecting, each: Report) -> str:
         (answer,) = await asyncio.to_thread(talk, one.collector.address, HELLO + frame(encode(each)), 1)

@@ -15,9 +15,9 @@ from tests.network.meeting import run
 from unisono.errors import LogError, LogGone, NetworkError
 from unisono.runtime import log_server
 from unisono.runtime.log_server import LogServer
-from unisono.trace.log import RetainedLog
-from unisono.trace.log_client import LogClient
-from unisono.trace.log_messages import GREETING, Refused, decode_answer, encode
+from unisono.trace.log.client import LogClient
+from unisono.trace.log.messages import GREETING, Refused, decode_answer, encode
+from unisono.trace.log.retained import RetainedLog
 from unisono.wire.frames import frame, read_frames
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from unisono.pipeline.live.outputs import Delivered, Reported
 from unisono.pipeline.live.tables import read_lines
 from unisono.runtime.log_server import LogServer
-from unisono.trace.log import RetainedLog
+from unisono.trace.log.retained import RetainedLog
 from unisono.trace.reports import decode, encode, make_report
 from unisono.trace.reports import rows as report_rows
 from unisono.trace.schema import AnyRow, DeliverRow, MembershipRow, SendRow, Start, ViewRow

@@ -14,8 +14,8 @@ from unisono.errors import GroupError, SettingError, StorageError
 from unisono.events import LeftBehind, Message
 from unisono.identity import ProcessId
 from unisono.rows import RowFilter, encode, rows_of
-from unisono.runtime.gateway import EVENTS_AT_ONCE, claim
-from unisono.runtime.recording import KNOWN, Recording
+from unisono.runtime.gateway.gateway import EVENTS_AT_ONCE, claim
+from unisono.runtime.gateway.recording import KNOWN, Recording
 from unisono.trace.group_log import Entry
 from unisono.trace.sink_client import SinkClient
 

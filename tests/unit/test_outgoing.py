@@ -10,7 +10,7 @@ from unisono.errors import GroupError, SettingError
 from unisono.events import View, ViewReason
 from unisono.identity import ProcessId, ViewId
 from unisono.rows import decode
-from unisono.runtime.outgoing import Batch, Outgoing
+from unisono.runtime.gateway.outgoing import Batch, Outgoing
 
 ANNA, BERT, GATEWAY = ProcessId("anna", 1), ProcessId("bert", 1), ProcessId("gateway", 1)
 WINDOW = 1000
@@ -168,7 +168,7 @@ def test_nothing_is_kept_for_ever_for_who_does_not_come_back(tmp_path: Path, mon
             outgoing.on_view(view((GATEWAY,), (GATEWAY,), ANNA))
         outgoing.write_note()
     assert outgoing.note.send_from == 1, "kept for anna"
-    monkeypatch.setattr("unisono.runtime.outgoing.HOLD_SECONDS", -1.0)
+    monkeypatch.setattr("unisono.runtime.gateway.outgoing.HOLD_SECONDS", -1.0)
     outgoing.write_note()
     assert outgoing.note.send_from > 20
     assert not outgoing.on_view(view((GATEWAY, ANNA), (GATEWAY,)))

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from unisono.errors import LogError, LogGone
-from unisono.trace import segments
-from unisono.trace.log import LogReader, RetainedLog
-from unisono.trace.segments import INDEX_BYTES
+from unisono.trace.log import segments
+from unisono.trace.log.retained import LogReader, RetainedLog
+from unisono.trace.log.segments import INDEX_BYTES
 
 ROOT = Path(__file__).parents[2]
 
@@ -223,7 +223,7 @@ def test_what_was_synced_survives_a_kill(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
         "from tests.unit.test_retained_log import fill, payload\n"
-        "from unisono.trace.log import RetainedLog\n"
+        "from unisono.trace.log.retained import RetainedLog\n"
         "log = RetainedLog(sys.argv[1], segment_bytes=3000)\n"
         "fill(log, 77)\n"
         "print(log.synced, flush=True)\n"

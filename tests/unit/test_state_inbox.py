@@ -10,9 +10,9 @@ import pytest
 
 from unisono.events import Event, Message, View
 from unisono.identity import Point, ProcessId, StartPoint, ViewId
-from unisono.runtime import spool as spools
-from unisono.runtime.spool import MARK, Spool
-from unisono.runtime.state_inbox import BATCH, StateInbox, WorkItem
+from unisono.runtime.state import spool as spools
+from unisono.runtime.state.inbox import BATCH, StateInbox, WorkItem
+from unisono.runtime.state.spool import MARK, Spool
 
 ADA = ProcessId("ada", 1)
 VIEW = View(ViewId(1, ADA, 1), None, (ADA,), (StartPoint(ADA, 1, 1),), ())

@@ -14,8 +14,8 @@ from rich.status import Status
 
 from unisono.cli.signals import on_end_signal
 from unisono.errors import SettingError
-from unisono.runtime.collected_runs import GONE_SECONDS, SETTLE_SECONDS
-from unisono.runtime.collecting import Collecting, CollectorOptions
+from unisono.runtime.collecting.daemon import Collecting, CollectorOptions
+from unisono.runtime.collecting.runs import GONE_SECONDS, SETTLE_SECONDS
 from unisono.runtime.loops import run
 from unisono.spelling import split_endpoint
 from unisono.units import SECOND, parse_duration, parse_size

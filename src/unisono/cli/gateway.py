@@ -19,7 +19,7 @@ from unisono.cli.probe import InterfaceOption, RealmOption, SeedOption, Transpor
 from unisono.cli.signals import on_end_signal
 from unisono.errors import SettingError
 from unisono.group import Group, join
-from unisono.runtime.gateway import Gateway, Identity, Status, claim
+from unisono.runtime.gateway.gateway import Gateway, Identity, Status, claim
 from unisono.runtime.loops import run
 from unisono.runtime.process import realm_name
 from unisono.spelling import split_endpoint

@@ -24,7 +24,7 @@ from unisono.cli.watch_report import show_watch
 from unisono.errors import LogError, SettingError
 from unisono.pipeline.live.picture import Picture
 from unisono.runtime.tracing import host_mark
-from unisono.trace.log_client import LogClient
+from unisono.trace.log.client import LogClient
 from unisono.trace.parquet import parquet_is_there
 from unisono.units import SECOND, parse_duration
 

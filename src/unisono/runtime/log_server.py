@@ -15,8 +15,7 @@ import msgspec
 from unisono.errors import LogError, LogGone, NetworkError
 from unisono.runtime.framed_streams import BadFrame, read_frame, say_last, write_frame
 from unisono.spelling import join_endpoint
-from unisono.trace.log import RetainedLog
-from unisono.trace.log_messages import (
+from unisono.trace.log.messages import (
     GREETING,
     QUESTION_LIMIT_BYTES,
     READ_LIMIT_BYTES,
@@ -30,6 +29,7 @@ from unisono.trace.log_messages import (
     decode_question,
     encode,
 )
+from unisono.trace.log.retained import RetainedLog
 
 _LOG = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from unisono.identity import ProcessId
 from unisono.runtime.inbox import Inbox
 from unisono.runtime.outbox import Outbox
 from unisono.runtime.process import Process
-from unisono.runtime.state_keeper import StateEffect
+from unisono.runtime.state.keeper import StateEffect
 from unisono.settings import Settings
 
 Shown = TypeVar("Shown", bound=Event)

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from unisono.errors import TraceError
 from unisono.trace.lake_parts import read_contents, write_part
-from unisono.trace.log import sync_directory
+from unisono.trace.log.retained import sync_directory
 from unisono.trace.numbers import Numbers
 from unisono.trace.parquet import table_path
 from unisono.trace.reports import Report, column

@@ -19,7 +19,7 @@ from unisono.pipeline.live.batches import advance, results
 from unisono.pipeline.live.lives import STEP_NANOSECONDS, TICKS
 from unisono.pipeline.live.outputs import Line, Standing
 from unisono.pipeline.live.tables import LiveTables
-from unisono.trace.log_client import LogClient
+from unisono.trace.log.client import LogClient
 
 BATCH_BYTES = 8 << 20
 WAIT_SECONDS = 0.5

@@ -22,7 +22,7 @@ from unisono.pipeline.live.lives import STEP_NANOSECONDS, TICKS
 from unisono.pipeline.source.logs import Log, LogStreamReader, Range
 from unisono.pipeline.source.options import ReadOptions
 from unisono.trace import reports
-from unisono.trace.log_client import LogClient
+from unisono.trace.log.client import LogClient
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

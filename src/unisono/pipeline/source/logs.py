@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from unisono.errors import LogError, LogGone
 from unisono.pipeline.source.options import ReadOptions
-from unisono.trace.log_client import LogClient
+from unisono.trace.log.client import LogClient
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -35,7 +35,7 @@ CHUNK_BYTES = 4 << 20
 
 
 class Log(Protocol):
-    """What is asked of a retained log; `trace.log_client.LogClient` is one."""
+    """What is asked of a retained log; `trace.log.client.LogClient` is one."""
 
     def bounds(self) -> tuple[int, int]: ...
 

@@ -17,11 +17,11 @@ from typing import Any
 from msgspec import Struct
 
 from unisono.errors import LogError
-from unisono.runtime.collected_runs import GONE_SECONDS, SETTLE_SECONDS, CollectedRuns
-from unisono.runtime.collector import Collector
+from unisono.runtime.collecting.runs import GONE_SECONDS, SETTLE_SECONDS, CollectedRuns
+from unisono.runtime.collecting.server import Collector
 from unisono.trace.catalogue import CATALOGUE, Entry, append, entries, now
 from unisono.trace.lake import Lake
-from unisono.trace.log import RetainedLog
+from unisono.trace.log.retained import RetainedLog
 from unisono.trace.parquet import arrow_schema
 from unisono.trace.reports import Report, decode
 from unisono.units import MIB

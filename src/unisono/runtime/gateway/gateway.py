@@ -23,11 +23,11 @@ from unisono.errors import SettingError, StorageError
 from unisono.events import Message, View
 from unisono.identity import ProcessId
 from unisono.rows import HEADER_LIMIT_BYTES
+from unisono.runtime.gateway.outgoing import Batch, Outgoing, Taken
+from unisono.runtime.gateway.recording import Recording
+from unisono.runtime.gateway.sink_service import SinkService
+from unisono.runtime.gateway.staging import Staging
 from unisono.runtime.log_server import LogServer
-from unisono.runtime.outgoing import Batch, Outgoing, Taken
-from unisono.runtime.recording import Recording
-from unisono.runtime.sink_service import SinkService
-from unisono.runtime.staging import Staging
 from unisono.settings import RELIABLE_SERVICES, Settings
 from unisono.trace.sink_messages import GREETING
 

@@ -9,7 +9,7 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 from unisono.errors import StorageError
-from unisono.trace.log import sync_directory
+from unisono.trace.log.retained import sync_directory
 from unisono.wire.frames import frame, read_frames
 
 KEPT_SECONDS = 86_400.0

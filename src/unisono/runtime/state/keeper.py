@@ -27,9 +27,9 @@ from unisono.errors import GroupError
 from unisono.events import Event, StateProgress, StateReceived, View
 from unisono.identity import StartPoint
 from unisono.runtime.blobs import Blobs
-from unisono.runtime.pieces import PieceReader
-from unisono.runtime.spool import Spool
-from unisono.runtime.state_inbox import StateInbox, WorkItem
+from unisono.runtime.state.inbox import StateInbox, WorkItem
+from unisono.runtime.state.pieces import PieceReader
+from unisono.runtime.state.spool import Spool
 from unisono.transfer import Kept, Reach
 from unisono.transfer.kept import comes_in
 from unisono.units import MIB

@@ -15,7 +15,7 @@ from typing import Any
 from unisono.events import Event, Message
 from unisono.identity import Point
 from unisono.runtime.inbox import Inbox
-from unisono.runtime.spool import MARK, Mark, Spool
+from unisono.runtime.state.spool import MARK, Mark, Spool
 from unisono.transfer.kept import After
 
 BATCH = 256

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import msgspec
 
 from unisono.errors import BadReport, NetworkError
-from unisono.runtime.collected_runs import CollectedRuns
+from unisono.runtime.collecting.runs import CollectedRuns
 from unisono.runtime.framed_streams import BadFrame, read_frame, say_last, write_frame
 from unisono.runtime.log_server import LogServer
 from unisono.spelling import join_endpoint
-from unisono.trace.log import RetainedLog
-from unisono.trace.log_messages import GREETING as READER_GREETING
+from unisono.trace.log.messages import GREETING as READER_GREETING
+from unisono.trace.log.retained import RetainedLog
 from unisono.trace.report_messages import ANSWERED_LIMIT, GREETING, Answer, Refused, Stored, encode
 from unisono.trace.reports import REPORT_LIMIT_BYTES, Report, ReportId, decode
 from unisono.units import MIB

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 from xxhash import xxh3_64_digest
 
 from unisono.errors import LogError, LogGone
-from unisono.trace.segments import Segment, find_segments
+from unisono.trace.log.segments import Segment, find_segments
 from unisono.units import MIB
 
 _OPEN_LIMIT = 32

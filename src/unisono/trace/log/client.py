@@ -6,7 +6,7 @@ import msgspec
 
 from unisono.errors import LogError, LogGone
 from unisono.trace.frame_client import ANSWER_SECONDS, FrameClient, read_frame
-from unisono.trace.log_messages import (
+from unisono.trace.log.messages import (
     ANSWER_LIMIT_BYTES,
     GREETING,
     WAIT_LIMIT_MILLISECONDS,

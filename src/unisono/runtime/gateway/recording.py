@@ -20,7 +20,7 @@ from unisono.identity import ProcessId
 from unisono.rows import Row, RowFilter, decode
 from unisono.trace import group_log
 from unisono.trace.group_log import Entry
-from unisono.trace.log import RetainedLog, sync_directory
+from unisono.trace.log.retained import RetainedLog, sync_directory
 
 KNOWN = "known.msgpack"
 SOURCES_LIMIT = 10_000

@@ -25,7 +25,7 @@ from unisono.errors import GroupError, StorageError
 from unisono.events import View, ViewReason
 from unisono.identity import ProcessId
 from unisono.rows import BATCH_LIMIT, ROWS_LIMIT, check_query, encode
-from unisono.trace.log import RetainedLog, sync_directory
+from unisono.trace.log.retained import RetainedLog, sync_directory
 
 _LOG = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from unisono.errors import UnisonoError
 from unisono.runtime.framed_streams import BadFrame, read_frame, say_last, write_frame
-from unisono.runtime.staging import StageFile, Staging
+from unisono.runtime.gateway.staging import StageFile, Staging
 from unisono.trace.sink_messages import (
     Discard,
     Discarded,

@@ -15,8 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from unisono.errors import LogError
-from unisono.trace.log_reader import MARK, NOTHING, LogReader, Mark, mark_bytes, read_mark
-from unisono.trace.segments import (
+from unisono.trace.log.reader import MARK, NOTHING, LogReader, Mark, mark_bytes, read_mark
+from unisono.trace.log.segments import (
     INDEX_BYTES,
     INDEX_SUFFIX,
     Heading,

@@ -1,0 +1,1 @@
+"""Retained logs: payloads addressed by offset, on disk, and read from elsewhere."""
