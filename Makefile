@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state sessions structured every-step sink live sweep good-traces large-damages bench bench-pipeline bench-statistics bench-hooks bench-sessions bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state sessions structured every-step anew sink live sweep good-traces large-damages bench bench-pipeline bench-statistics bench-hooks bench-sessions bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -90,6 +90,9 @@ sessions: $(STAMP) ## Let ten clients of three membership servers come, go and b
 
 every-step: $(STAMP) ## Kill the forwarder, the slowest client, the joiner and each server after every step of a view change
 	$(BIN)/python -m tests.campaigns.every_step
+
+anew: $(STAMP) ## Run the tests that draw their examples with draws of their own, three times over; some minutes
+	for _ in 1 2 3; do $(BIN)/pytest -n 2 --dist loadgroup --hypothesis-profile anew $$(grep -rl "@given" tests) || exit 1; done
 
 sink: $(STAMP) ## Let Spark send rows into a group, kill the query three times and the gateway once, and count every member's rows
 	$(BIN)/python -m tests.campaigns.sink

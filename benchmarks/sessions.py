@@ -19,8 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from unisono.pipeline.session_story import QUANTITIES, SessionStory, session_changes, session_story
-from unisono.pipeline.templating import duration_words
+from unisono.pipeline.pages.session_story import QUANTITIES, SessionStory, session_changes, session_story
+from unisono.pipeline.pages.templating import duration_words
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, MembershipRow, StatisticRow, ViewRow
 from unisono.trials.gathering import gather

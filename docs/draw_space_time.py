@@ -10,10 +10,10 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from unisono.pipeline.examples import examples_of
 from unisono.pipeline.monitor_audit import audit_rows
-from unisono.pipeline.story import story
-from unisono.pipeline.trace_columns import TraceTables
+from unisono.pipeline.pages.examples import examples_of
+from unisono.pipeline.pages.story import story
+from unisono.pipeline.pages.trace_columns import TraceTables
 from unisono.properties.damages import DAMAGES
 from unisono.properties.generator import good_trace
 from unisono.trace.parquet import write_tables

@@ -24,8 +24,8 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 from pyspark.sql.streaming.query import StreamingQuery
 
 import unisono.sync
-from unisono.pipeline.session import running
 from unisono.pipeline.source.datasource import register
+from unisono.pipeline.spark.session import running
 from unisono.rows import rows_of
 
 LINES = {

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from tests.pipeline.traces import good_rows, good_session_rows, of_run
 from unisono.pipeline.audit import audit_tables
-from unisono.pipeline.session import running
+from unisono.pipeline.spark.session import running
 from unisono.pipeline.tables import read_tables
 from unisono.properties.registry import MonitorSuite
 from unisono.trace.parquet import write_tables

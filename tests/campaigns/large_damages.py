@@ -16,7 +16,7 @@ from tests.pipeline.traces import of_run
 from unisono.pipeline.audit import audit
 from unisono.pipeline.large import LargeTrace, write_large_run
 from unisono.pipeline.monitor_audit import audit_rows
-from unisono.pipeline.session import running
+from unisono.pipeline.spark.session import running
 from unisono.properties.damages import DAMAGES, SESSION_DAMAGES
 from unisono.trace.run_directory import read_run, write_run
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
-from unisono.pipeline.session import running
 from unisono.pipeline.source.datasource import register
+from unisono.pipeline.spark.session import running
 
 
 def main(options: dict[str, Any]) -> None:

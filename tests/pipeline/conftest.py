@@ -13,7 +13,7 @@ import pytest
 from tests.pipeline.agreed_traces import agreed_traces
 from tests.pipeline.traces import Sample, counter_example, sampled, sampled_session
 from unisono.cli.main import run
-from unisono.pipeline.session import start
+from unisono.pipeline.spark.session import start
 from unisono.properties.registry import PROPERTIES
 from unisono.trace.parquet import write_tables
 from unisono.trace.schema import AnyRow

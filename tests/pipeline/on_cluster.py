@@ -14,9 +14,9 @@ from itertools import groupby
 from pathlib import Path
 
 from unisono.cli.main import run
-from unisono.pipeline import cluster
-from unisono.pipeline.session import running
-from unisono.pipeline.waves import QUICK
+from unisono.pipeline.spark import cluster
+from unisono.pipeline.spark.session import running
+from unisono.pipeline.spark.waves import QUICK
 
 SMALL = {
     **QUICK,

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
-from unisono.pipeline.java import java_home
+from unisono.pipeline.spark.java import java_home
 
 START_SECONDS = 120.0
 WORKERS = 2

@@ -15,7 +15,8 @@ from pyarrow import parquet as pyarrow_parquet
 from tests.pipeline.conftest import Call
 from tests.unit.trace_samples import sample_rows
 from unisono.errors import TraceError
-from unisono.pipeline import opening, runs
+from unisono.pipeline import runs
+from unisono.pipeline.spark import opening
 from unisono.trace.parquet import table_files, table_path
 from unisono.trace.run_directory import MARKER, SPOOL, read_run, write_run
 from unisono.trace.schema import FAMILIES, SCHEMA_VERSION

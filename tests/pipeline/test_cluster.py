@@ -19,9 +19,9 @@ from tests.pipeline.conftest import Call
 from tests.pipeline.standalone import Standalone
 from unisono.cli.main import run
 from unisono.errors import TraceError, UnisonoError
-from unisono.pipeline import cluster, shipping
 from unisono.pipeline.monitor_audit import audit_with_monitors
-from unisono.pipeline.session import profile_of, settings
+from unisono.pipeline.spark import cluster, shipping
+from unisono.pipeline.spark.session import profile_of, settings
 from unisono.simulation.campaign import SeedJob, run_seeds
 from unisono.simulation.library import load
 from unisono.sweeps.store import RESULTS, read_piece
@@ -37,7 +37,7 @@ def test_the_archive_has_the_code_its_files_and_what_is_compiled(tmp_path: Path)
     assert {
         "unisono/__init__.py",
         "unisono/simulation/scenarios/chaos.toml",
-        "unisono/pipeline/templates/base.html.jinja",
+        "unisono/pipeline/pages/templates/base.html.jinja",
         "msgspec/__init__.py",
         "xxhash/__init__.py",
     } <= names
@@ -57,7 +57,7 @@ def test_the_code_alone_for_workers_of_another_kind(tmp_path: Path, monkeypatch:
 def test_workers_of_this_machine_have_the_code_of_this_process(tmp_path: Path) -> None:
     path = settings("local", None, tmp_path / "log")["spark.executorEnv.PYTHONPATH"]
     assert (Path(path) / "unisono" / "pipeline" / "session.py").samefile(
-        sys.modules["unisono.pipeline.session"].__file__ or ""
+        sys.modules["unisono.pipeline.spark.session"].__file__ or ""
     )
 
 

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from tests.pipeline.conftest import Call
 from unisono.errors import TraceError
-from unisono.pipeline.comparison import verdict_rows, write_comparison
 from unisono.pipeline.monitor_audit import audit_rows, audit_with_monitors
-from unisono.pipeline.story import Story, story
-from unisono.pipeline.trace_columns import TraceTables
-from unisono.pipeline.trace_difference import difference
+from unisono.pipeline.pages.comparison import verdict_rows, write_comparison
+from unisono.pipeline.pages.story import Story, story
+from unisono.pipeline.pages.trace_columns import TraceTables
+from unisono.pipeline.pages.trace_difference import difference
 from unisono.properties.damages import DAMAGES
 from unisono.properties.generator import good_trace
 from unisono.properties.registry import PROPERTIES

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from tests.pipeline.conftest import Call
 from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.monitor_audit import audit_rows, audit_with_monitors
-from unisono.pipeline.page import render_page, write_page
+from unisono.pipeline.pages.page import render_page, write_page
+from unisono.pipeline.pages.row_words import row_words
+from unisono.pipeline.pages.story import Story, story
+from unisono.pipeline.pages.templating import duration_words
+from unisono.pipeline.pages.trace_columns import TraceTables
 from unisono.pipeline.report import RunFacts, run_report
-from unisono.pipeline.row_words import row_words
-from unisono.pipeline.story import Story, story
-from unisono.pipeline.templating import duration_words
-from unisono.pipeline.trace_columns import TraceTables
 from unisono.properties.damages import DAMAGES
 from unisono.properties.promises import promised
 from unisono.properties.registry import PROPERTIES
@@ -269,7 +269,7 @@ def test_the_command_falls_back_to_the_monitors(run: Path, call: Call, monkeypat
     def no_java(*_: object) -> None:
         raise UnisonoError("Spark needs Java")
 
-    monkeypatch.setattr("unisono.pipeline.session._running_session", no_java)
+    monkeypatch.setattr("unisono.pipeline.spark.session._running_session", no_java)
     code, output, complaint = call("report", run, "--json")
     assert code == 0
     assert complaint == "Spark needs Java; the monitors audit instead\n"

@@ -11,10 +11,10 @@ import pytest
 from tests.pipeline.browser import INSTALL, Scheme, find_browser, look
 from tests.pipeline.session_traces import session_rows
 from tests.pipeline.traces import counter_example
-from unisono.pipeline.comparison import write_comparison
 from unisono.pipeline.monitor_audit import audit_rows, audit_with_monitors
-from unisono.pipeline.page import render_page
-from unisono.pipeline.session_story import QUANTITIES
+from unisono.pipeline.pages.comparison import write_comparison
+from unisono.pipeline.pages.page import render_page
+from unisono.pipeline.pages.session_story import QUANTITIES
 from unisono.properties.damages import DAMAGES
 from unisono.simulation.scenario import Fault, Network, Scenario, Workload
 from unisono.simulation.world import World

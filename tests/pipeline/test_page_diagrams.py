@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from tests.pipeline.agreed_traces import agreed_traces
 from tests.pipeline.traces import counter_example
 from unisono.pipeline.monitor_audit import audit_rows
-from unisono.pipeline.page import render_page
-from unisono.pipeline.verdict_words import HELD, SHOWS
+from unisono.pipeline.pages.page import render_page
+from unisono.pipeline.pages.verdict_words import HELD, SHOWS
 from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation, message_name, process_name
 from unisono.trace.schema import AnyRow, DeliverRow, SendRow, ViewRow

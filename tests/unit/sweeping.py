@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from unisono.pipeline.waves import WaveFailed
+from unisono.pipeline.spark.waves import WaveFailed
 from unisono.sweeps.grid import Point, points
 from unisono.sweeps.planning import Plan
 from unisono.sweeps.result import SeedRow, decode

@@ -11,9 +11,9 @@ import typer
 from unisono.cli.audit_report import AuditProgress, show_audit
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import TraceError, UnisonoError
-from unisono.pipeline.opening import spark_for
 from unisono.pipeline.report import AuditReport
 from unisono.pipeline.runs import cuts_of, find_runs
+from unisono.pipeline.spark.opening import spark_for
 from unisono.trace.holes import holes_of
 
 INTERRUPTED = 130

@@ -14,7 +14,7 @@ from unisono.cli.phases import Phases
 from unisono.cli.runs import Made, add_to_catalogue
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import TraceError
-from unisono.pipeline.templating import why_no_page
+from unisono.pipeline.pages.templating import why_no_page
 from unisono.properties.registry import PROPERTIES
 from unisono.trace.run_directory import is_run_directory
 
@@ -52,7 +52,7 @@ def demo(
             report = audit_with_what_is_there([out], progress)
             missing = why_no_page()
             if missing is None:
-                from unisono.pipeline.page import page_place, write_page
+                from unisono.pipeline.pages.page import page_place, write_page
 
                 page = page_place(out)
                 write_page(out, report, page, progress.tell)

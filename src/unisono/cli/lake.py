@@ -13,7 +13,7 @@ from unisono.cli.audit import INTERRUPTED, AuditEngine
 from unisono.cli.audit_report import AuditProgress
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import TraceError
-from unisono.pipeline.opening import spark_for
+from unisono.pipeline.spark.opening import spark_for
 from unisono.trace import catalogue
 from unisono.trace.catalogue import Entry
 from unisono.trace.run_directory import SUMMARY

@@ -16,7 +16,7 @@ from unisono.cli.simulation_report import echo_json
 from unisono.pipeline.measures.catalogue import what_is_missing
 from unisono.pipeline.measures.comparison import CONFIDENCE, RESAMPLES, compare
 from unisono.pipeline.measures.value import Value
-from unisono.pipeline.opening import spark_for
+from unisono.pipeline.spark.opening import spark_for
 
 FORMAT = 1
 """Of the objects that --json prints: it grows when a key changes its meaning or goes."""

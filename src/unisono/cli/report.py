@@ -11,7 +11,7 @@ from unisono.cli.audit import INTERRUPTED, AuditEngine, audit_with_what_is_there
 from unisono.cli.audit_report import AuditProgress
 from unisono.cli.simulation_report import echo_json
 from unisono.errors import UnisonoError
-from unisono.pipeline.templating import why_no_page
+from unisono.pipeline.pages.templating import why_no_page
 
 COMPARISON = Path("comparison.html")
 
@@ -50,8 +50,8 @@ def report(
         raise typer.BadParameter("only Spark has a master", param_hint="--master")
     if (missing := why_no_page()) is not None:
         raise UnisonoError(missing)
-    from unisono.pipeline.comparison import one_run, write_comparison
-    from unisono.pipeline.page import page_place, write_page
+    from unisono.pipeline.pages.comparison import one_run, write_comparison
+    from unisono.pipeline.pages.page import page_place, write_page
 
     for directory in directories:
         one_run(directory)

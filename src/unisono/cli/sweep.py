@@ -58,7 +58,7 @@ def sweep(
     """
     if master is not None and jobs is not None:
         raise typer.BadParameter("a master says itself how many cores there are", param_hint="--jobs")
-    from unisono.pipeline.shipping import code_digest
+    from unisono.pipeline.spark.shipping import code_digest
     from unisono.simulation.library import scenario_text
     from unisono.sweeps.grid import points
     from unisono.sweeps.store import Asked, Store
@@ -113,11 +113,11 @@ class _Call:
         if not plan.seeds_left:
             return
         place = master or (f"local[{jobs}]" if jobs else None)
-        from unisono.pipeline.session import profile_of, running
-        from unisono.pipeline.waves import QUICK
+        from unisono.pipeline.spark.session import profile_of, running
+        from unisono.pipeline.spark.waves import QUICK
 
         with running(profile_of(place), place, more=QUICK) as session:
-            from unisono.pipeline.spread import Spread
+            from unisono.pipeline.spark.spread import Spread
 
             self._progress.begin(len(self._grid) * len(self._seeds) - plan.seeds_left)
             scenarios = {point.number: point.scenario for point in self._grid}
@@ -165,7 +165,7 @@ class _Call:
         )
 
     def _tell(self, interrupted: bool, as_json: bool) -> int:
-        from unisono.pipeline.templating import why_no_page
+        from unisono.pipeline.pages.templating import why_no_page
         from unisono.sweeps.page import render_sweep
         from unisono.sweeps.store import PAGE, SUMMARY
         from unisono.sweeps.summary import sweep_json

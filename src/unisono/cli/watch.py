@@ -142,7 +142,7 @@ def _query(
 
         query = PlainQuery(collector, folder, picture.take, host_mark())
     else:
-        from unisono.pipeline.session import is_on_this_machine, running
+        from unisono.pipeline.spark.session import is_on_this_machine, running
 
         typer.echo("starting Spark", err=True)
         # Every batch is small, whatever the stream: the profile for little data is quicker from the first one on.

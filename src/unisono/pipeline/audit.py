@@ -20,10 +20,10 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.audits.forms import spark_form
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.cluster import refuse_unseen, why_workers_fail
 from unisono.pipeline.many_runs import are_many_and_small, audit_many
 from unisono.pipeline.report import KEPT_VIOLATIONS, AuditReport, RunFacts, RunReport, run_report
 from unisono.pipeline.runs import SMALL_BYTES, Progress, as_tables, find_runs
+from unisono.pipeline.spark.cluster import refuse_unseen, why_workers_fail
 from unisono.pipeline.tables import Tables, read_tables
 from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from unisono.pipeline.templating import render
+from unisono.pipeline.pages.templating import render
 from unisono.properties.registry import PROPERTIES
 from unisono.simulation.scenario import Scenario
 from unisono.sweeps.summary import MEASURES, Failure, Measure, Middle, PointSummary

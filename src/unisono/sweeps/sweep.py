@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from time import monotonic
 
 from unisono.errors import UnisonoError
-from unisono.pipeline.waves import Spreading, WaveFailed
+from unisono.pipeline.spark.waves import Spreading, WaveFailed
 from unisono.simulation.scenario import Scenario
 from unisono.sweeps.planning import Plan, undone
 from unisono.sweeps.result import WORKER_ENDED, Returned, SeedRow, decode

@@ -126,7 +126,7 @@ class ReceiverChain(Restarts):
         follows = last is not None and last[1:] == (row.role, restarts)
         if row.role == "sender":
             self.installed.add((row.group, row.view))
-            if last is not None and last[2] == restarts:
+            if follows:
                 self.taken.add((row.group, before, row.view))
         elif row.role == "receiver" and row.era is None:  # others follow from the order of messages
             self.steps.append(Step(member, row.position, before, follows, row.view, members_of(row)))

@@ -15,8 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from unisono.errors import UnisonoError
-from unisono.pipeline import cluster
-from unisono.pipeline.waves import WaveFailed
+from unisono.pipeline.spark import cluster
+from unisono.pipeline.spark.waves import WaveFailed
 
 WAVES = 64
 """At most so many at once; each has a thread of the driver."""

@@ -8,8 +8,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from unisono.pipeline.story_counts import Clock, Life, Presence
-from unisono.pipeline.view_story import is_agreed, is_merge, why_words
+from unisono.pipeline.pages.story_counts import Clock, Life, Presence
+from unisono.pipeline.pages.view_story import is_agreed, is_merge, why_words
 from unisono.trace.schema import MembershipRow, ViewRow
 
 MarkKind = Literal["start", "crash", "leave", "end", "left behind", "unavailable", "merge", "excluded", "dropped out"]

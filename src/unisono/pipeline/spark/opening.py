@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unisono.pipeline.runs import SMALL_BYTES, Progress, disk_bytes, find_runs, refuse_damaged
-from unisono.pipeline.session import Profile, is_on_this_machine, running
+from unisono.pipeline.spark.session import Profile, is_on_this_machine, running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

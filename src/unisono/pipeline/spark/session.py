@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from unisono.errors import UnisonoError
-from unisono.pipeline import cluster, shipping
-from unisono.pipeline.java import JavaFrom, java_home
+from unisono.pipeline.spark import cluster, shipping
+from unisono.pipeline.spark.java import JavaFrom, java_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

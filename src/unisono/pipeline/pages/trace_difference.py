@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from unisono.pipeline.row_words import row_words
-from unisono.pipeline.story import Story
-from unisono.pipeline.story_counts import Life
-from unisono.pipeline.trace_columns import TraceTables
+from unisono.pipeline.pages.row_words import row_words
+from unisono.pipeline.pages.story import Story
+from unisono.pipeline.pages.story_counts import Life
+from unisono.pipeline.pages.trace_columns import TraceTables
 from unisono.properties.violation import process_name
 from unisono.trace.schema import FAMILIES, AnyRow
 from unisono.units import SECOND

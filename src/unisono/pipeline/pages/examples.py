@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from unisono.pipeline.pages.scene import Scene, Surroundings, scene
+from unisono.pipeline.pages.scene_tables import Heard, TracedRow, heard_by, rows_around, rows_elsewhere
+from unisono.pipeline.pages.space_time import described, diagram, tones_of
+from unisono.pipeline.pages.story import Story
+from unisono.pipeline.pages.story_counts import Life
+from unisono.pipeline.pages.subjects import Investigation, Subject
+from unisono.pipeline.pages.trace_columns import TraceTables
+from unisono.pipeline.pages.verdict_words import SHOWS
 from unisono.pipeline.report import RunReport
-from unisono.pipeline.scene import Scene, Surroundings, scene
-from unisono.pipeline.scene_tables import Heard, TracedRow, heard_by, rows_around, rows_elsewhere
-from unisono.pipeline.space_time import described, diagram, tones_of
-from unisono.pipeline.story import Story
-from unisono.pipeline.story_counts import Life
-from unisono.pipeline.subjects import Investigation, Subject
-from unisono.pipeline.trace_columns import TraceTables
-from unisono.pipeline.verdict_words import SHOWS
 from unisono.properties.registry import PROPERTIES
 from unisono.properties.violation import Violation, process_name
 from unisono.trace.schema import MembershipRow, ViewRow

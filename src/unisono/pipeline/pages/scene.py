@@ -14,10 +14,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from unisono.pipeline.disagreements import life_of
-from unisono.pipeline.evidence import Life, Message, message_of
-from unisono.pipeline.story_counts import Clock
-from unisono.pipeline.subjects import Subject
+from unisono.pipeline.pages.disagreements import life_of
+from unisono.pipeline.pages.evidence import Life, Message, message_of
+from unisono.pipeline.pages.story_counts import Clock
+from unisono.pipeline.pages.subjects import Subject
 from unisono.trace.schema import AnyRow, MembershipRow, ProxyRow, SendRow, ViewRow
 
 MOST_LANES = 10

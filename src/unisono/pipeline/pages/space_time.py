@@ -12,10 +12,10 @@ from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
 
-from unisono.pipeline.disagreements import life_of
-from unisono.pipeline.evidence import Life, Message
-from unisono.pipeline.row_words import row_words
-from unisono.pipeline.scene import Dot, Scene
+from unisono.pipeline.pages.disagreements import life_of
+from unisono.pipeline.pages.evidence import Life, Message
+from unisono.pipeline.pages.row_words import row_words
+from unisono.pipeline.pages.scene import Dot, Scene
 from unisono.properties.violation import message_name, process_name
 from unisono.trace.schema import DeliverRow, GaugeRow, MembershipRow, RepairRow, SendRow, ViewRow
 from unisono.units import SECOND

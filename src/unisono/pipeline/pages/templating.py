@@ -72,4 +72,4 @@ def size_words(value: float) -> str:
 
 
 def _template_text(name: str) -> str:
-    return files("unisono.pipeline").joinpath(TEMPLATES, name).read_text(encoding="utf-8")
+    return files("unisono.pipeline.pages").joinpath(TEMPLATES, name).read_text(encoding="utf-8")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from unisono.pipeline.disagreements import life_of, once
-from unisono.pipeline.evidence import message_of
-from unisono.pipeline.row_words import row_words
-from unisono.pipeline.scene import NEAREST, Scene, Surroundings
+from unisono.pipeline.pages.disagreements import life_of, once
+from unisono.pipeline.pages.evidence import message_of
+from unisono.pipeline.pages.row_words import row_words
+from unisono.pipeline.pages.scene import NEAREST, Scene, Surroundings
 from unisono.trace.schema import AnyRow, DeliverRow
 from unisono.units import SECOND
 

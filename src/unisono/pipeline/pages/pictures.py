@@ -9,11 +9,11 @@ from xml.sax.saxutils import escape, quoteattr
 
 from msgspec.structs import replace
 
-from unisono.pipeline.lanes import Lane, Mark
-from unisono.pipeline.space_time import TONES
-from unisono.pipeline.story import GroupStory, Shade, Story
-from unisono.pipeline.story_counts import CURVE, PERCENTILES, Distribution
-from unisono.pipeline.templating import duration_words
+from unisono.pipeline.pages.lanes import Lane, Mark
+from unisono.pipeline.pages.space_time import TONES
+from unisono.pipeline.pages.story import GroupStory, Shade, Story
+from unisono.pipeline.pages.story_counts import CURVE, PERCENTILES, Distribution
+from unisono.pipeline.pages.templating import duration_words
 from unisono.properties.violation import process_name
 from unisono.units import MICROSECOND, SECOND
 

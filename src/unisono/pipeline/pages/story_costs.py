@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 from msgspec import Struct
 
-from unisono.pipeline.story_counts import Clock
-from unisono.pipeline.trace_columns import CLOCK, MOMENT, NOTHING, Numbers, Piece, TraceTables, distinct
+from unisono.pipeline.pages.story_counts import Clock
+from unisono.pipeline.pages.trace_columns import CLOCK, MOMENT, NOTHING, Numbers, Piece, TraceTables, distinct
 from unisono.properties.promises import STRONG
 
 _STREAM = "stream"

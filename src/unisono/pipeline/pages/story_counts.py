@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 import numpy as np
 from msgspec import Struct, field
 
-from unisono.pipeline.trace_columns import CLOCK, MOMENT, NOTHING, TRUTH, Numbers, Piece, TraceTables, distinct
+from unisono.pipeline.pages.trace_columns import CLOCK, MOMENT, NOTHING, TRUTH, Numbers, Piece, TraceTables, distinct
 from unisono.properties.violation import moment
 from unisono.trace.schema import FAMILIES, Row
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape
 
-from unisono.pipeline.pictures import nice
-from unisono.pipeline.session_story import Quantity, Spread
-from unisono.pipeline.templating import duration_words
+from unisono.pipeline.pages.pictures import nice
+from unisono.pipeline.pages.session_story import Quantity, Spread
+from unisono.pipeline.pages.templating import duration_words
 
 _WIDTH, _HEIGHT = 460, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 14, 38, 22

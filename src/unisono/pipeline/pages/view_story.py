@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from unisono.pipeline.story_counts import Clock, Life, Sum
+from unisono.pipeline.pages.story_counts import Clock, Life, Sum
 from unisono.trace.schema import MembershipRow, RepairRow, ViewRow
 
 

@@ -13,7 +13,7 @@ from collections.abc import Generator, Sequence
 
 from msgspec import Struct
 
-from unisono.pipeline.disagreements import (
+from unisono.pipeline.pages.disagreements import (
     above,
     covers,
     first_disagreement,
@@ -24,7 +24,7 @@ from unisono.pipeline.disagreements import (
     once,
     same_point,
 )
-from unisono.pipeline.evidence import (
+from unisono.pipeline.pages.evidence import (
     About,
     Between,
     Heard,
@@ -38,7 +38,7 @@ from unisono.pipeline.evidence import (
     heard_in,
     message_of,
 )
-from unisono.pipeline.trace_columns import TraceTables
+from unisono.pipeline.pages.trace_columns import TraceTables
 from unisono.properties.promises import SESSIONS
 from unisono.properties.violation import Violation
 from unisono.trace.schema import AnyRow, DeliverRow, MembershipRow, RepairRow, ViewRow

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from unisono.errors import TraceError, UnisonoError
-from unisono.pipeline import shipping
+from unisono.pipeline.spark import shipping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,17 +16,17 @@ from msgspec import Struct
 
 from unisono.errors import TraceError
 from unisono.marks import ALL_MARKS
-from unisono.pipeline import pictures
-from unisono.pipeline.examples import SHOWN_VIOLATIONS, Example, examples_of
+from unisono.pipeline.pages import pictures
+from unisono.pipeline.pages.examples import SHOWN_VIOLATIONS, Example, examples_of
+from unisono.pipeline.pages.session_pictures import histogram
+from unisono.pipeline.pages.session_story import QUANTITIES
+from unisono.pipeline.pages.story import GroupStory, Story, changed_views, story
+from unisono.pipeline.pages.story_counts import PERCENTILES
+from unisono.pipeline.pages.templating import duration_words, number_words, render
+from unisono.pipeline.pages.trace_columns import TraceTables
+from unisono.pipeline.pages.verdict_words import HELD
 from unisono.pipeline.report import AuditReport, RunReport, Verdict
 from unisono.pipeline.runs import Progress, RunFiles, as_tables, find_runs
-from unisono.pipeline.session_pictures import histogram
-from unisono.pipeline.session_story import QUANTITIES
-from unisono.pipeline.story import GroupStory, Story, changed_views, story
-from unisono.pipeline.story_counts import PERCENTILES
-from unisono.pipeline.templating import duration_words, number_words, render
-from unisono.pipeline.trace_columns import TraceTables
-from unisono.pipeline.verdict_words import HELD
 from unisono.properties.registry import PROPERTIES
 from unisono.trace.parquet import write_tables
 from unisono.trace.schema import AnyRow

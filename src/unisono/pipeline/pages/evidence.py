@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from unisono.pipeline.trace_columns import MOMENT, Numbers, Piece, TraceTables
+from unisono.pipeline.pages.trace_columns import MOMENT, Numbers, Piece, TraceTables
 from unisono.properties.violation import moment
 from unisono.trace.schema import FAMILIES, AnyRow, DeliverRow, ProxyRow, RepairRow, SendRow
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from unisono.pipeline.lanes import Lane, lanes
 from unisono.pipeline.measures.catalogue import OVERHEAD
-from unisono.pipeline.session_story import SessionStory, session_changes, session_story
-from unisono.pipeline.story_costs import Buffer, Told, buffers, marks, repairs, statistics
-from unisono.pipeline.story_counts import Clock, Distribution, Rates, clock_of, deliveries, presences, sends
-from unisono.pipeline.trace_columns import TraceTables
-from unisono.pipeline.view_story import ViewStory, view_stories
+from unisono.pipeline.pages.lanes import Lane, lanes
+from unisono.pipeline.pages.session_story import SessionStory, session_changes, session_story
+from unisono.pipeline.pages.story_costs import Buffer, Told, buffers, marks, repairs, statistics
+from unisono.pipeline.pages.story_counts import Clock, Distribution, Rates, clock_of, deliveries, presences, sends
+from unisono.pipeline.pages.trace_columns import TraceTables
+from unisono.pipeline.pages.view_story import ViewStory, view_stories
 from unisono.trace.schema import FAMILIES, FaultRow, MembershipRow, RepairRow, StatisticRow, ViewRow
 
 _STEPS = 60

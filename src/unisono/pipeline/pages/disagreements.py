@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
-from unisono.pipeline.evidence import Heard, Life, Message, message_of
-from unisono.pipeline.trace_columns import TraceTables
+from unisono.pipeline.pages.evidence import Heard, Life, Message, message_of
+from unisono.pipeline.pages.trace_columns import TraceTables
 from unisono.properties.violation import moment
 from unisono.trace.schema import AnyRow, DeliverRow, MembershipRow, RepairRow, SendRow, ViewRow
 

@@ -15,14 +15,14 @@ from typing import Any
 from msgspec import Struct
 
 from unisono.errors import TraceError
-from unisono.pipeline import pictures
-from unisono.pipeline.examples import examples_of
-from unisono.pipeline.page import Line, RunPage, engine_words, lines_of, summary, tables_of, tally, write_text
+from unisono.pipeline.pages import pictures
+from unisono.pipeline.pages.examples import examples_of
+from unisono.pipeline.pages.page import Line, RunPage, engine_words, lines_of, summary, tables_of, tally, write_text
+from unisono.pipeline.pages.story import GroupStory, Story, changed_views, story
+from unisono.pipeline.pages.templating import duration_words, number_words, render, size_words
+from unisono.pipeline.pages.trace_difference import Difference, difference
 from unisono.pipeline.report import AuditReport, RunReport, Verdict
 from unisono.pipeline.runs import Progress, RunFiles, find_runs
-from unisono.pipeline.story import GroupStory, Story, changed_views, story
-from unisono.pipeline.templating import duration_words, number_words, render, size_words
-from unisono.pipeline.trace_difference import Difference, difference
 from unisono.properties.registry import PROPERTIES
 
 MOST_RUNS = 8

@@ -1,0 +1,1 @@
+"""Pages of runs: what a trace tells in words, tables and pictures."""
