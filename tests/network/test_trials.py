@@ -175,7 +175,7 @@ def test_a_session_on_the_loopback_with_a_client_that_does_not_answer_and_one_th
 ) -> None:
     """Member 1 leaves the block before the coming of member 2 unanswered, which later crashes and joins anew."""
     scenario = session(
-        Fault(kind="stop_answering", at=0, members=(1,), lasts=SECOND),
+        Fault(kind="stop_answering", at=0, members=(1,)),
         Fault(kind="crash", at=1500 * MILLISECOND, members=(2,), restart=200 * MILLISECOND),
         Fault(kind="pause", at=2 * SECOND, members=(server(1),), lasts=300 * MILLISECOND),
         options={"block": "ask", "block_timeout": 200 * MILLISECOND},
