@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 from pathlib import Path
@@ -9,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from unisono.errors import ScenarioError
+from unisono.errors import ScenarioError, UnisonoError
 from unisono.properties.registry import monitor_violations
-from unisono.simulation.cast import controller, server
+from unisono.simulation.cast import Cast, controller, server
 from unisono.simulation.draw import draw
 from unisono.simulation.library import load
 from unisono.simulation.scenario import Fault, MemberPlan, Network, Scenario, When, Workload
@@ -21,7 +22,9 @@ from unisono.trace.schema import AnyRow, DeliverRow, MembershipRow, SendRow
 from unisono.trials.hosts import why_not_here
 from unisono.trials.loopback import MADE, MOST, fit, refuse_what_needs_a_network, run_on_loopback
 from unisono.trials.packets import read_packet, with_payload
+from unisono.trials.process import MemberProcess
 from unisono.trials.trial import NOT_REAL, refuse_what_cannot_be_made, run_trial
+from unisono.trials.wiring import charges
 from unisono.units import MILLISECOND, SECOND
 
 WHY_NOT = why_not_here()
@@ -177,6 +180,7 @@ def test_a_session_on_the_loopback_with_a_client_that_does_not_answer_and_one_th
     scenario = session(
         Fault(kind="stop_answering", at=0, members=(1,)),
         Fault(kind="crash", at=1500 * MILLISECOND, members=(2,), restart=200 * MILLISECOND),
+        Fault(kind="crash", at=1600 * MILLISECOND, members=(2,), restart=50 * MILLISECOND),  # it is away already
         Fault(kind="pause", at=2 * SECOND, members=(server(1),), lasts=300 * MILLISECOND),
         options={"block": "ask", "block_timeout": 200 * MILLISECOND},
     )
@@ -184,9 +188,22 @@ def test_a_session_on_the_loopback_with_a_client_that_does_not_answer_and_one_th
     assert outcome.violations == []
     assert outcome.marks["vs-block-forced"] > 0
     rows = list(read_run(tmp_path / "run"))
-    assert len(lives(rows, "JOIN", "p2")) == 2
+    assert len(lives(rows, "START", "p2")) == len(lives(rows, "JOIN", "p2")) == 2
     assert lives(rows, "BLOCK_OK", "p0")
     assert lives(rows, "DELIVER", "p2")
+
+
+def test_a_process_that_ends_before_it_is_ready_is_no_member_that_is_away(tmp_path: Path) -> None:
+    charge = charges(session(), Cast(3, 2), "realm", tmp_path, namespaces=False)[3]
+    charge.settings = {"block": "sometimes"}
+    process = MemberProcess(3, charge, [], tmp_path / "log")
+
+    async def start() -> None:
+        with pytest.raises(UnisonoError, match=r"(?s)server:0 did not start.*block: "):
+            await process.start()
+        await process.gone()
+
+    asyncio.run(start())
 
 
 @pytest.mark.parametrize("kind", NOT_REAL)
