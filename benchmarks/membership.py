@@ -23,7 +23,7 @@ from msgspec import Struct
 from unisono.runtime.interfaces import LOOPBACK
 from unisono.trace.schema import AnyRow, GaugeRow, MembershipRow, RepairRow, ViewRow
 from unisono.trace.spool import read_spool
-from unisono.trials.member import Charge, Load
+from unisono.trials.charge import Charge, Load
 from unisono.trials.process import MemberProcess
 from unisono.units import MILLISECOND, SECOND
 

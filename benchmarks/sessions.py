@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -24,6 +23,7 @@ from unisono.pipeline.pages.templating import duration_words
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, MembershipRow, StatisticRow, ViewRow
 from unisono.trials.gathering import gather
+from unisono.trials.wiring import free_endpoints
 from unisono.units import MICROSECOND, MILLISECOND
 
 CLIENT = Path(__file__).parent / "session_client.py"
@@ -89,16 +89,6 @@ class Client:
 def end(process: subprocess.Popen[Any]) -> None:
     process.kill()
     process.wait()
-
-
-def free_endpoints(count: int) -> list[str]:
-    with ExitStack() as stack:
-        found = []
-        for _ in range(count):
-            taken = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            taken.bind(("127.0.0.1", 0))
-            found.append(f"127.0.0.1:{taken.getsockname()[1]}")
-        return found
 
 
 def standing(stack: ExitStack, servers: Servers, realm: str, **charge: Any) -> list[Client]:

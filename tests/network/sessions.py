@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 from tests.network.processes import Talker
-
-
-def free_endpoints(count: int) -> list[str]:
-    """Endpoints of this machine that nobody uses at the moment, for datagrams as for channels."""
-    with ExitStack() as stack:
-        found: list[str] = []
-        while len(found) < count:
-            channels = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            datagrams = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            channels.bind(("127.0.0.1", 0))
-            port = channels.getsockname()[1]
-            try:
-                datagrams.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            found.append(f"127.0.0.1:{port}")
-        return found
+from unisono.trials.wiring import free_endpoints
 
 
 def wait_started(server: Talker) -> None:

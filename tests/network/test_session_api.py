@@ -24,7 +24,6 @@ import unisono.sync
 from examples.replicated_set import main as replicated_set
 from tests.network.meeting import run, until
 from tests.network.processes import PATIENCE_SECONDS, ROOT, Talker
-from tests.network.sessions import free_endpoints
 from unisono import (
     Block,
     Controller,
@@ -41,6 +40,7 @@ from unisono import (
     View,
 )
 from unisono.cli.main import app
+from unisono.trials.wiring import free_endpoints
 
 
 @asynccontextmanager

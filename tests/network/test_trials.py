@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from unisono.errors import ScenarioError
+from unisono.errors import ScenarioError, UnisonoError
 from unisono.properties.registry import monitor_violations
+from unisono.simulation.cast import Cast, controller, server
 from unisono.simulation.draw import draw
 from unisono.simulation.library import load
-from unisono.simulation.scenario import Fault, Network, Scenario, When, Workload
+from unisono.simulation.scenario import Fault, MemberPlan, Network, Scenario, When, Workload
 from unisono.simulation.scenario_keys import FAULTS
 from unisono.trace.run_directory import read_run
-from unisono.trace.schema import DeliverRow, MembershipRow, SendRow
+from unisono.trace.schema import AnyRow, DeliverRow, MembershipRow, SendRow
 from unisono.trials.hosts import why_not_here
-from unisono.trials.loopback import MADE, MOST, fit, refuse_what_needs_a_network
+from unisono.trials.loopback import MADE, MOST, fit, refuse_what_needs_a_network, run_on_loopback
 from unisono.trials.packets import read_packet, with_payload
+from unisono.trials.process import MemberProcess
 from unisono.trials.trial import NOT_REAL, refuse_what_cannot_be_made, run_trial
+from unisono.trials.wiring import charges
 from unisono.units import MILLISECOND, SECOND
 
 WHY_NOT = why_not_here()
@@ -118,6 +123,87 @@ def test_a_process_that_lost_its_disk_is_another_one(tmp_path: Path) -> None:
     starts = [row for row in rows if isinstance(row, MembershipRow) and row.kind == "START"]
     assert len({(row.process, row.incarnation) for row in starts}) == 4
     assert "incarnation-kept" not in outcome.marks
+
+
+def session(*faults: Fault, controllers: int = 0, options: dict[str, Any] | None = None) -> Scenario:
+    """Three clients of two servers; the last one comes after half a second."""
+    return Scenario(
+        name="session",
+        protocol="virtual_synchrony",
+        seed=1,
+        members=3,
+        servers=2,
+        controllers=controllers,
+        duration=3 * SECOND,
+        settle=2 * SECOND,
+        options={"server_timeout": SECOND, **(options or {})},
+        network=Network(latency=MILLISECOND, loss=0.01),
+        workloads=(Workload(group="g", rate=20.0, size=(50, 3000), stop=2500 * MILLISECOND),),
+        member_plans=(MemberPlan(index=2, joins=500 * MILLISECOND),),
+        faults=faults,
+    )
+
+
+def lives(rows: list[AnyRow], kind: str, name: str) -> set[int]:
+    """In which lives a process has a row of that kind."""
+    return {row.incarnation for row in rows if row.kind == kind and row.process == name}
+
+
+@real
+def test_a_structured_session_that_loses_a_server_a_controller_and_a_client_for_a_while(tmp_path: Path) -> None:
+    outcome = run_trial(
+        session(
+            Fault(kind="crash", at=SECOND, members=(server(0), controller(0)), restart=500 * MILLISECOND),
+            Fault(kind="isolate", at=1500 * MILLISECOND, members=(1,), lasts=700 * MILLISECOND),
+            controllers=2,
+        ),
+        tmp_path / "run",
+    )
+    assert outcome.violations == []
+    assert outcome.counters["cut off"] > 0
+    rows = list(read_run(tmp_path / "run"))
+    assert monitor_violations(rows) == []
+    for name in ("server:0", "controller:0"):
+        assert len(lives(rows, "START", name)) == 2
+        assert len(lives(rows, "CRASH", name)) == len(lives(rows, "END", name)) == 1
+    for name in ("p0", "p1", "p2"):
+        assert len(lives(rows, "END", name)) == 1
+        assert lives(rows, "SEND", name)
+        assert lives(rows, "DELIVER", name)
+
+
+@pytest.mark.slow
+def test_a_session_on_the_loopback_with_a_client_that_does_not_answer_and_one_that_comes_again(
+    tmp_path: Path, realm: str
+) -> None:
+    """Member 1 leaves the block before the coming of member 2 unanswered, which later crashes and joins anew."""
+    scenario = session(
+        Fault(kind="stop_answering", at=0, members=(1,)),
+        Fault(kind="crash", at=1500 * MILLISECOND, members=(2,), restart=200 * MILLISECOND),
+        Fault(kind="crash", at=1600 * MILLISECOND, members=(2,), restart=50 * MILLISECOND),  # it is away already
+        Fault(kind="pause", at=2 * SECOND, members=(server(1),), lasts=300 * MILLISECOND),
+        options={"block": "ask", "block_timeout": 200 * MILLISECOND},
+    )
+    outcome = run_on_loopback(scenario, tmp_path / "run", lambda part, phase: None, realm)
+    assert outcome.violations == []
+    assert outcome.marks["vs-block-forced"] > 0
+    rows = list(read_run(tmp_path / "run"))
+    assert len(lives(rows, "START", "p2")) == len(lives(rows, "JOIN", "p2")) == 2
+    assert lives(rows, "BLOCK_OK", "p0")
+    assert lives(rows, "DELIVER", "p2")
+
+
+def test_a_process_that_ends_before_it_is_ready_is_no_member_that_is_away(tmp_path: Path) -> None:
+    charge = charges(session(), Cast(3, 2), "realm", tmp_path, namespaces=False)[3]
+    charge.settings = {"block": "sometimes"}
+    process = MemberProcess(3, charge, [], tmp_path / "log")
+
+    async def start() -> None:
+        with pytest.raises(UnisonoError, match=r"(?s)server:0 did not start.*block: "):
+            await process.start()
+        await process.gone()
+
+    asyncio.run(start())
 
 
 @pytest.mark.parametrize("kind", NOT_REAL)

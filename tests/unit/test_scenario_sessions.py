@@ -22,7 +22,8 @@ from unisono.simulation.scenario_keys import (
     ONLY_INTERGROUP,
 )
 from unisono.simulation.scenario_text import write_scenario
-from unisono.trials.trial import refuse_what_cannot_be_made
+from unisono.trials.loopback import refuse_what_needs_a_network
+from unisono.trials.trial import refuse_what_cannot_be_made, run_trial
 from unisono.units import SECOND
 
 HEAD = 'name = "x"\nprotocol = "virtual_synchrony"\n'
@@ -200,7 +201,17 @@ def test_all_marks_of_a_session_are_its_own() -> None:
     assert not set(every_mark(load("chaos"))) & set(SESSION_MARKS)
 
 
-def test_a_session_is_not_run_on_real_processes_by_a_scenario() -> None:
+def test_what_only_a_simulator_can_do_to_a_session_is_refused_on_real_processes() -> None:
+    for name in ("vs-servers", "vs-optimistic", "vs-large-1000"):
+        refuse_what_cannot_be_made(draw(load(name), 0))
     with pytest.raises(ScenarioError) as refused:
-        refuse_what_cannot_be_made(draw(load("vs-servers"), 0))
-    assert refused.value.path == "protocol"
+        refuse_what_cannot_be_made(draw(load("vs-forwarder-crash"), 0))
+    assert refused.value.path == "fault[2].when"
+    with pytest.raises(ScenarioError) as refused:
+        refuse_what_needs_a_network(
+            draw(load("vs-servers", ['fault=[{at = "1s", kind = "isolate", member = "server:0"}]']), 0)
+        )
+    assert refused.value.path == "fault[0].kind"
+    with pytest.raises(ScenarioError, match="1013 namespaces") as refused:
+        run_trial(draw(load("vs-large-1000"), 0))
+    assert refused.value.path == "members"

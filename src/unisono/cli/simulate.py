@@ -38,6 +38,7 @@ from unisono.simulation.campaign import (
     run_seeds,
     usable_cores,
 )
+from unisono.simulation.cast import cast_of
 from unisono.simulation.draw import draw
 from unisono.simulation.library import load
 from unisono.simulation.outcome import Outcome
@@ -74,7 +75,10 @@ def simulate(
     ] = False,
     live: Annotated[
         bool,
-        typer.Option("--live", help="Run it on real processes that `unisono top` can watch, without bad networks."),
+        typer.Option(
+            "--live",
+            help="Run it on real processes without root or bad networks; `unisono top` can watch groups of peers.",
+        ),
     ] = False,
     realm: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --live, the realm of the processes; by default a new one.")
@@ -91,6 +95,7 @@ def simulate(
       unisono simulate chaos --seeds 0:500 --out runs
       unisono simulate chaos --seed 17 --set loss=0.05 --explain
       unisono simulate rough-ride --real --out run
+      unisono simulate vs-servers --real --out run
       unisono simulate receiver-churn --live
     """
     if listed:
@@ -124,7 +129,7 @@ def simulate(
         replay.append("--real")
     if live:
         realm = realm or f"live-{os.getpid()}"
-        runner, workers, keep = _live_runner(loaded, realm), 1, Keep.ALL
+        runner, workers, keep = _live_runner(realm), 1, Keep.ALL
         replay += ["--live", "--realm", realm]
     if seeds is None:
         _run_one(loaded, chosen[0], out, runner, replay, changed, as_json)
@@ -147,24 +152,30 @@ def _is_size(change: str) -> bool:
     return change.partition("=")[0].strip() == "members"
 
 
-def _live_runner(scenario: Scenario, realm: str) -> Runner:
+def _live_runner(realm: str) -> Runner:
     """Says how the processes can be watched, then runs them by the clock."""
     from unisono.trials.loopback import refuse_what_needs_a_network, run_on_loopback
 
-    groups = [group.name for group in scenario.groups] or [DEFAULT_GROUP]
-
     def run(drawn: Scenario, out: Path | None) -> Outcome:
         refuse_what_needs_a_network(drawn)
-        typer.echo(
-            f"{drawn.members} processes on the loopback of this machine; watch them in another terminal:", err=True
-        )
-        for group in groups:
-            watch = ["unisono", "top", group, "--realm", realm, "--interface", LOOPBACK]
-            typer.echo(f"  {shlex.join(watch)}", err=True)
+        typer.echo("\n".join(_who_runs(drawn, realm)), err=True)
         with Phases() as phases:
             return run_on_loopback(drawn, out, phases.show, realm)
 
     return partial(run_seed_by, run)
+
+
+def _who_runs(drawn: Scenario, realm: str) -> list[str]:
+    """The processes on the loopback, and how they are watched; who is in a session does not answer `top`."""
+    cast = cast_of(drawn)
+    if cast.servers:
+        parts = [f"{cast.members} clients", f"{cast.servers} membership servers"]
+        parts += [f"{cast.controllers} controllers"] if cast.controllers else []
+        return [f"{cast.size} processes on the loopback of this machine: {', '.join(parts)}"]
+    groups = [group.name for group in drawn.groups] or [DEFAULT_GROUP]
+    watches = [["unisono", "top", group, "--realm", realm, "--interface", LOOPBACK] for group in groups]
+    first = f"{cast.size} processes on the loopback of this machine; watch them in another terminal:"
+    return [first, *(f"  {shlex.join(watch)}" for watch in watches)]
 
 
 def _chosen_seeds(scenario: Scenario, seed: int | None, seeds: str | None) -> range:

@@ -154,6 +154,11 @@ class Process:
         return Counter() if self._driver is None else self._driver.counters
 
     @property
+    def failure(self) -> BaseException | None:
+        """Why this process stopped by itself; None where it did not."""
+        return self._failure
+
+    @property
     def traced(self) -> bool:
         """Whether there is a trace."""
         return self._trace is not None

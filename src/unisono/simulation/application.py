@@ -8,10 +8,12 @@ from typing import Protocol
 from unisono.simulation.machine import Machine
 from unisono.simulation.scenario import Workload
 from unisono.simulation.streams import stream
-from unisono.units import MICROSECOND, SECOND
+from unisono.units import MICROSECOND, MILLISECOND, SECOND
 
 SEND_COST = 100 * MICROSECOND
 """Between two messages of a sender that sends as fast as it may."""
+ANSWER_DELAY = 20 * MILLISECOND
+"""The longest that an application takes to answer a block."""
 
 
 class Timetable(Protocol):

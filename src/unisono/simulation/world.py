@@ -34,7 +34,7 @@ from unisono.engine import (
 from unisono.node import Node
 from unisono.properties.registry import MonitorSuite
 from unisono.settings import Role, Service, Settings
-from unisono.simulation.application import Sender
+from unisono.simulation.application import ANSWER_DELAY, Sender
 from unisono.simulation.cast import cast_of
 from unisono.simulation.channels import Channels
 from unisono.simulation.disk import Disk
@@ -55,8 +55,6 @@ from unisono.units import MILLISECOND
 
 START_SPREAD = 20 * MILLISECOND
 """Members that join at the same time start within this long of each other; servers and controllers before them."""
-ANSWER_DELAY = 20 * MILLISECOND
-"""The longest that an application takes to answer a block."""
 
 
 class World:

@@ -26,8 +26,8 @@ from unisono.simulation.scenario_text import write_scenario
 from unisono.trace.recorder import Recorder
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, FaultRow
+from unisono.trials.charge import Charge, Load
 from unisono.trials.gathering import Kill, gather
-from unisono.trials.member import Charge, Load
 from unisono.trials.process import MemberProcess
 from unisono.units import SECOND
 

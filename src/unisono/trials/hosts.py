@@ -21,6 +21,8 @@ from unisono.errors import UnisonoError
 TUN = Path("/dev/net/tun")
 INTERFACE = "uo0"
 MTU = 65_000
+MOST_HOSTS = 250
+"""As many as their network has addresses for."""
 _PREFIX = "unisono-"
 _NETWORK = IPv4Address("10.77.0.0")
 _TUNSETIFF = 0x400454CA

@@ -21,6 +21,7 @@ MADE = (
     "crash",
     "pause",
     "stop_reading",
+    "stop_answering",
     "leave",
     "join",
     "send",

@@ -1,4 +1,4 @@
-"""A member's process as the trial holds it: what the simulator's machines are, made of signals and commands."""
+"""A process as the trial holds it: what the simulator's machines are, made of signals and commands."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 import msgspec
 
 from unisono.errors import UnisonoError
-from unisono.trials.member import Charge, Command, Load
+from unisono.trials.charge import Charge, Command, Load
 
 READY_SECONDS = 30.0
 END_SECONDS = 30.0
 
 
 class MemberProcess:
-    """One member of a trial over all its lives."""
+    """One member of a trial, or one who serves members, over all its lives."""
 
     def __init__(self, index: int, charge: Charge, command: list[str], log: Path) -> None:
         self.index = index
@@ -28,10 +28,11 @@ class MemberProcess:
         self.address = ""
         self.counters: dict[str, int] = {}
         self._charge = charge
-        self._command = [*command, sys.executable, "-m", "unisono.trials.member"]
+        self._command = [*command, sys.executable, "-m", "unisono.trials"]
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
         self._stops = 0
+        self._killed: asyncio.subprocess.Process | None = None
 
     @property
     def alive(self) -> bool:
@@ -42,24 +43,25 @@ class MemberProcess:
         self.life += 1
         self.groups = dict.fromkeys(self._charge.groups, True)
         with self._log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
+            process = self._process = await asyncio.create_subprocess_exec(
                 *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=log
             )
         charge = msgspec.structs.replace(self._charge, life=self.life)
         self._write(msgspec.json.encode(charge))
-        assert self._process.stdout is not None, "its output is a pipe"
+        assert process.stdout is not None, "its output is a pipe"
         try:
-            line = await asyncio.wait_for(self._process.stdout.readline(), READY_SECONDS)
+            line = await asyncio.wait_for(process.stdout.readline(), READY_SECONDS)
         except TimeoutError:
             line = b""
         word, _, self.address = line.decode().strip().partition(" ")
-        if word != "ready" and self.alive:
+        if word != "ready" and process is not self._killed:
             raise UnisonoError(f"{self.name} did not start: {self._log.read_text()[-2000:]}")
 
     def kill(self) -> None:
         """kill -9; it is gone when this returns."""
         assert self._process is not None, "only the living are killed"
         self._process.kill()
+        self._killed = self._process
         self._stops = 0
 
     async def gone(self) -> None:
@@ -72,9 +74,10 @@ class MemberProcess:
     async def end(self) -> None:
         """The run is over: it ends by itself, with its last row."""
         process = self._process
-        if process is None or process.returncode is not None:
+        if process is None or process is self._killed:
             return
         self.command("end")
+        self._signal(signal.SIGCONT)
         try:
             output, _ = await asyncio.wait_for(process.communicate(), END_SECONDS)
         except TimeoutError:
@@ -89,6 +92,11 @@ class MemberProcess:
     def command(self, do: str, group: str | None = None, data: bytes = b"") -> None:
         if self.alive:
             self._write(msgspec.json.encode(Command(do, group, data)))
+
+    def join(self, group: str | None) -> None:
+        """Join, in this life and in later ones."""
+        self._charge.later = False
+        self.command("join", group)
 
     def load(self, loads: list[Load]) -> None:
         """Give it its workloads, in this life and in later ones."""
@@ -123,6 +131,17 @@ class MemberProcess:
 
     def read_again(self) -> None:
         self.reading = True
+
+    @property
+    def answering(self) -> bool:
+        raise AttributeError("a trial does not ask whether its member answers")
+
+    @answering.setter
+    def answering(self, answers: bool) -> None:
+        self.command("answer" if answers else "mute")
+
+    def answer_blocks(self) -> None:
+        """It does so when it is told that it answers again."""
 
     def send(self, group: str, ticket: int, messages: tuple[bytes, ...]) -> None:
         for data in messages:

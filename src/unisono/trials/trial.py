@@ -17,7 +17,6 @@ from typing import Literal, cast
 
 from unisono.errors import ScenarioError
 from unisono.properties.registry import MonitorSuite
-from unisono.runtime.interfaces import LOOPBACK
 from unisono.runtime.tracing import host_mark
 from unisono.settings import Role, Service
 from unisono.simulation.campaign import usable_cores
@@ -25,22 +24,22 @@ from unisono.simulation.cast import cast_of
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
-from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario
+from unisono.simulation.scenario import Fault, MemberPlan, Scenario
 from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.troubles import Troubles
 from unisono.trace.recorder import Recorder
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, FaultRow, GaugeRow
+from unisono.trials.charge import Charge, Load
 from unisono.trials.gathering import Kill, gather
-from unisono.trials.hosts import Hosts, address_of
+from unisono.trials.hosts import MOST_HOSTS, Hosts
 from unisono.trials.hub import Hub
-from unisono.trials.member import Charge, Load
 from unisono.trials.process import READY_SECONDS, MemberProcess
+from unisono.trials.wiring import charges
 from unisono.units import SECOND
 
 NOT_REAL = ("slow", "clock_step", "clock_drift", "timer_drift", "disk", "replay")
 """Faults that only the simulator makes."""
-PORT = 4700
 LEAD = SECOND
 """From the moment when all members have joined until the clock of the scenario starts."""
 STARTS = 2
@@ -51,10 +50,6 @@ Progress = Callable[[float, str], None]
 
 def refuse_what_cannot_be_made(scenario: Scenario) -> None:
     """Raise for the first thing in a scenario that one machine cannot do."""
-    if scenario.protocol != "intergroup":
-        raise ScenarioError(
-            "protocol", f"{scenario.protocol!r} is not run on real processes by a scenario; simulate it"
-        )
     for index, fault in enumerate(scenario.faults):
         if fault.kind in NOT_REAL:
             raise ScenarioError(
@@ -75,20 +70,27 @@ class Trial:
         assert scenario.seed is not None, "a trial runs a drawn scenario"
         self._scenario = scenario
         self._folder = folder
-        self._began = time.monotonic_ns() + int(READY_SECONDS * SECOND)  # not known yet, but not later
+        self.cast = cast_of(scenario)
+        self._began = time.monotonic_ns() + self.cast.size * int(READY_SECONDS * SECOND)  # not known yet, but not later
         self._loop = asyncio.get_running_loop()
         self._recorder = Recorder(f"{scenario.name}-{scenario.seed}", "", host_mark())
-        self._realm = realm or f"trial-{self._began}"
         self._restarting: set[asyncio.Task[None]] = set()
         self._kills: list[Kill] = []
-        self._groups = scenario.groups or (GroupPlan(name=DEFAULT_GROUP, members=tuple(range(scenario.members))),)
+        self._down: set[int] = set()
+        """Machines whose process was killed, and is not to be started again so far."""
         self.rows: list[AnyRow] = []
         self.seed = scenario.seed
         self.end_of_faults = scenario.duration
-        self.cast = cast_of(scenario)
-        self.network = Network(scenario.network, scenario.members, scenario.sites or scenario.members, self.seed, False)
-        self.members = [self._member(index, hosts) for index in range(scenario.members)]
-        self.machines = cast(list[Machine], self.members)  # as far as the faults that are let in go
+        sites = scenario.sites or scenario.members
+        self.network = Network(scenario.network, scenario.members, sites, self.seed, False, self.cast.others)
+        realm = realm or f"trial-{self._began}"
+        self.processes = [
+            self._process(machine, charge, hosts)
+            for machine, charge in enumerate(charges(scenario, self.cast, realm, folder, hosts is not None))
+        ]
+        self._members = self.processes[: scenario.members]
+        self._services = self.processes[scenario.members :]
+        self.machines = cast(list[Machine], self.processes)  # as far as the faults that are let in go
         self.hub = None if hosts is None else Hub(self.network, hosts.descriptors, lambda: self.now)
         self.troubles = Troubles(self)
 
@@ -96,32 +98,9 @@ class Trial:
     def now(self) -> int:
         return time.monotonic_ns() - self._began
 
-    def _member(self, index: int, hosts: Hosts | None) -> MemberProcess:
-        scenario = self._scenario
-        name = f"p{index}"
-        plan = next((plan for plan in scenario.member_plans if plan.index == index), MemberPlan(index=index))
-        charge = Charge(
-            name=name,
-            life=0,
-            seed=self.seed,
-            realm=self._realm,
-            interface=LOOPBACK,
-            port=0,
-            seeds=[],
-            trace=str(self._folder / "spool"),
-            storage=str(self._folder / "disk" / name),
-            groups=[group.name for group in self._groups if index in group.members],
-            settings={**scenario.options, **plan.options},
-            loads=[],
-            transport="multicast",
-            later=plan.joins > 0,
-        )
-        if hosts is not None:
-            charge.interface, charge.port, charge.transport = str(address_of(index)), PORT, "mesh"
-            others = (other for other in range(len(hosts.descriptors)) if other != index)
-            charge.seeds = [f"{address_of(other)}:{PORT}" for other in others]
-        command = [] if hosts is None else hosts.command(index)
-        return MemberProcess(index, charge, command, self._folder / f"{name}.log")
+    def _process(self, machine: int, charge: Charge, hosts: Hosts | None) -> MemberProcess:
+        command = [] if hosts is None else hosts.command(machine)
+        return MemberProcess(machine, charge, command, self._folder / f"{charge.name}.log")
 
     def _loads(self, index: int) -> Iterator[Load]:
         for workload in self._scenario.workloads:
@@ -136,7 +115,7 @@ class Trial:
         progress(0.0, "starting processes")
         await self._start_all()
         self._began = min(self._began, time.monotonic_ns() + LEAD)
-        for member in self.members:
+        for member in self._members:
             member.load(list(self._loads(member.index)))
         for workload in scenario.workloads:
             stop = min(workload.stop or scenario.duration, scenario.duration)
@@ -144,24 +123,33 @@ class Trial:
             self.schedule(stop, lambda now: self._note("load", "end"))
         for plan in scenario.member_plans:
             self._arrange(self.machines[plan.index], plan)
-        self.troubles.arrange(scenario.faults)
+        self.troubles.arrange(tuple(map(self.cast.on_machines, scenario.faults)))
         await self._wait_until(scenario.duration, progress, "under faults")
         self.troubles.end_all()
         self._note("heal", "begin")
         await self._wait_until(scenario.duration + scenario.settle, progress, "settling")
         await asyncio.gather(*self._restarting)
-        await asyncio.gather(*(member.end() for member in self.members))
+        await self._end_all()
         if self.hub is not None:
             self.hub.close()
 
     async def _start_all(self) -> None:
+        """Those who serve before those who come to them."""
         room = asyncio.Semaphore(STARTS * usable_cores())
 
-        async def start(member: MemberProcess) -> None:
+        async def start(process: MemberProcess) -> None:
             async with room:
-                await member.start()
+                await process.start()
 
-        await asyncio.gather(*map(start, self.members))
+        await asyncio.gather(*map(start, self._services))
+        await asyncio.gather(*map(start, self._members))
+
+    async def _end_all(self) -> None:
+        """All at once, as far as members can tell: who serves them stands still, and tells nobody of another's end."""
+        for service in self._services:
+            service.paused += 1
+        await asyncio.gather(*(member.end() for member in self._members))
+        await asyncio.gather(*(service.end() for service in self._services))
 
     def _arrange(self, machine: Machine, plan: MemberPlan) -> None:
         """When a member comes and goes, where its plan says so."""
@@ -177,10 +165,10 @@ class Trial:
             await asyncio.sleep(min(left / SECOND, 0.5))
 
     async def kill_all(self) -> None:
-        living = [member for member in self.members if member.alive]
-        for member in living:
-            member.kill()
-        await asyncio.gather(*(member.gone() for member in living))
+        living = [process for process in self.processes if process.alive]
+        for process in living:
+            process.kill()
+        await asyncio.gather(*(process.gone() for process in living))
 
     # The stage of the faults.
 
@@ -191,35 +179,39 @@ class Trial:
         self._note(fault.kind, "begin" if begins else "end", members)
 
     def crash(self, machine: Machine) -> None:
-        member = self.members[machine.index]
-        if member.alive:
-            member.kill()
-            self._kills.append((member.name, time.monotonic_ns()))
+        process = self.processes[machine.index]
+        if process.alive and machine.index not in self._down:
+            process.kill()
+            self._down.add(machine.index)
+            self._kills.append((process.name, time.monotonic_ns()))
 
     def restart(self, machine: Machine, disk: bool) -> None:
-        task = asyncio.ensure_future(self._restart(self.members[machine.index], disk))
+        if machine.index not in self._down:
+            return
+        self._down.discard(machine.index)
+        task = asyncio.ensure_future(self._restart(self.processes[machine.index], disk))
         self._restarting.add(task)
 
-    async def _restart(self, member: MemberProcess, disk: bool) -> None:
-        await member.gone()
+    async def _restart(self, process: MemberProcess, disk: bool) -> None:
+        await process.gone()
         if not disk:
-            member.forget_disk()
-        await member.start()
+            process.forget_disk()
+        await process.start()
 
     def leave(self, machine: Machine, group: str | None) -> None:
-        self.members[machine.index].command("leave", group)
+        self.processes[machine.index].command("leave", group)
 
     def join(self, machine: Machine, group: str | None) -> None:
-        self.members[machine.index].command("join", group)
+        self.processes[machine.index].join(group)
 
     def change(self, machine: Machine, group: str | None, service: Service) -> None:
-        self.members[machine.index].command("change", group, service.encode())
+        self.processes[machine.index].command("change", group, service.encode())
 
     def become(self, machine: Machine, group: str | None, role: Role) -> None:
-        self.members[machine.index].command("become", group, role.encode())
+        self.processes[machine.index].command("become", group, role.encode())
 
     def count_audience(self, machine: Machine, group: str | None) -> None:
-        self.members[machine.index].command("count_audience", group)
+        self.processes[machine.index].command("count_audience", group)
 
     def _note(self, fault: str, edge: Literal["begin", "end"], members: list[str] | None = None) -> None:
         row = FaultRow(kind="FAULT", fault=fault, edge=edge, members=members or [])
@@ -228,7 +220,8 @@ class Trial:
     def trace(self) -> list[AnyRow]:
         """The rows of all lives and of the faults, by the clock that they share."""
         run = f"{self._scenario.name}-{self.seed}"
-        return gather(self._folder / "spool", run, [member.name for member in self.members], self._kills, self.rows)
+        names = [process.name for process in self.processes]
+        return gather(self._folder / "spool", run, names, self._kills, self.rows)
 
 
 def _nothing(part: float, phase: str) -> None:
@@ -238,8 +231,10 @@ def _nothing(part: float, phase: str) -> None:
 def run_trial(scenario: Scenario, out: Path | None = None, progress: Progress = _nothing) -> Outcome:
     """Run a drawn scenario on real processes in namespaces; the trace goes to `out` where given."""
     refuse_what_cannot_be_made(scenario)
-    assert isinstance(scenario.members, int), "a trial runs a drawn scenario"
-    with Hosts(scenario.members) as hosts:
+    machines = cast_of(scenario).size
+    if machines > MOST_HOSTS:
+        raise ScenarioError("members", f"{machines} namespaces are too many; at most {MOST_HOSTS} processes are tried")
+    with Hosts(machines) as hosts:
         return conduct(scenario, hosts, None, out, progress)
 
 
@@ -284,6 +279,6 @@ async def _run(
         await trial.kill_all()
         raise
     counters = Counter(trial.network.counters)
-    for member in trial.members:
-        counters.update(member.counters)
+    for process in trial.processes:
+        counters.update(process.counters)
     return trial.trace(), counters
