@@ -51,6 +51,7 @@ from unisono.wire.server_frames import (
     Accusation,
     Attach,
     Charges,
+    Departure,
     Entry,
     JoinGroup,
     LeaveGroup,
@@ -167,7 +168,7 @@ def test_the_next_is_told_as_a_difference() -> None:
     said = server.hear(-2, LeaveGroup(G))
     ((channel, start),) = frames(said, StartChange)
     assert channel == -1
-    assert (start.added, start.removed) == ((), (BOB,))
+    assert (start.added, start.removed) == ((), ((BOB, Departure.LEFT),))
 
 
 def test_rounds_begin_above_what_a_client_saw() -> None:
@@ -313,7 +314,7 @@ def test_a_controller_speaks_for_others() -> None:
     server.attach(-1, ADA, Standing(G), controller=True)
     ((_, start),) = frames(server.hear(-1, Charges(G, (BOB, CAT), ())), StartChange)
     assert start.added == (Entry(BOB, "", ADA), Entry(CAT, "", ADA))
-    server.hear(-1, Charges(G, (), (BOB,)))
+    server.hear(-1, Charges(G, (), ((BOB, Departure.LEFT),)))
     assert server.engine.members(G) == [ADA, CAT]
     server.give(ChannelClosed(Channel(-1)))
     assert server.engine.groups == []
@@ -323,7 +324,7 @@ def test_whom_a_controller_loses_and_finds_again_begins_anew() -> None:
     server = Server()
     server.attach(-1, ADA, Standing(G), controller=True)
     server.hear(-1, Charges(G, (BOB,), ()))
-    assert frames(server.hear(-1, Charges(G, (BOB,), (BOB,))), NewView)
+    assert frames(server.hear(-1, Charges(G, (BOB,), ((BOB, Departure.LEFT),))), NewView)
 
 
 # Other servers.

@@ -30,7 +30,7 @@ from unisono.virtual_synchrony.session.synchronizing import Synchronizing
 from unisono.virtual_synchrony.session.view import SessionView, view_event
 from unisono.virtual_synchrony.session.watching import Watching
 from unisono.wire.messages import ControlPacket, DataPacket
-from unisono.wire.server_frames import NEWER_LIFE
+from unisono.wire.server_frames import NEWER_LIFE, Departure
 from unisono.wire.session_messages import Cut, CutRequest, SessionMessage, SessionRequest, ViewStart
 
 
@@ -43,6 +43,7 @@ class StrongGroup:
         "_context",
         "_flow",
         "_gauged_at",
+        "_gone",
         "_misfit",
         "_phase",
         "_place",
@@ -70,6 +71,8 @@ class StrongGroup:
         self._gauged_at = 0
         self._since = 0
         """The number of the first view of this stay, 0 before."""
+        self._gone: dict[ProcessId, Departure] = {}
+        """Why members of the view were not expected in the next, by any start-change since it was installed."""
         self._misfit: str | None = None
         """Why this process cannot be in one group with another."""
         self.certain = True
@@ -158,6 +161,8 @@ class StrongGroup:
             step.note(Reason.OLD_CUT)
         else:
             self.offered = expected.id
+            before = () if self.view is None else self.view.members
+            self._gone.update((member, expected.gone[member]) for member in before if member in expected.gone)
             self._become_changing(step, change, expected)
         return self._finish(step)
 
@@ -401,6 +406,7 @@ class StrongGroup:
         step.flush()
         self._place.view = change.next.words
         step.deliver(self._view_event(change, previous))
+        self._gone = {}
         step.flush()
         if self._settings.block == "ask" and previous is not None:
             step.deliver(Unblocked(change.id))
@@ -488,4 +494,4 @@ class StrongGroup:
         view = change.next
         earlier, before = (None, ()) if previous is None else (previous.id, previous.members)
         along = view.came_along(previous, change.together) or (self._context.process,)
-        return view_event(view.id, view.members, earlier, before, along, change.id)
+        return view_event(view.id, view.members, earlier, before, along, change.id, self._gone)
