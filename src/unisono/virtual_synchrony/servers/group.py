@@ -141,13 +141,11 @@ class Group:
         return max(found, key=lambda listed: listed.attached, default=None)
 
     def depart(self, process: ProcessId, why: Departure) -> None:
-        """Somebody is in a roster no longer; it is gone, unless it is attached to another server now."""
-        found = self.find(process)
-        if why is Departure.UNKNOWN or (found is not None and found.attached):
-            return
-        self.gone[process] = max(why, self.gone.get(process, why))
-        if len(self.gone) > GONE_LIMIT:
-            del self.gone[next(iter(self.gone))]
+        """Somebody is in a roster no longer."""
+        if why is not Departure.UNKNOWN:
+            self.gone[process] = max(why, self.gone.get(process, why))
+            if len(self.gone) > GONE_LIMIT:
+                del self.gone[next(iter(self.gone))]
 
     def is_attached_elsewhere(self, process: ProcessId, servers: tuple[ProcessId, ...]) -> bool:
         """Whether another of these servers has this client."""
@@ -196,10 +194,17 @@ class Group:
                 for process in part.entries:
                     roster.hold(process, view)
 
-    def forget_gone(self, parts: Iterable[Part]) -> None:
-        """All own clients were told who is in these parts: why others are gone need not be remembered."""
-        staying = [process for part in parts for process in part.entries if process in self.gone]
-        self.gone = {process: self.gone[process] for process in staying}
+    def forget_gone(self, parts: Iterable[Part], servers: tuple[ProcessId, ...]) -> None:
+        """All own clients were told who is in these parts: why others are gone is of no use any more.
+
+        Of those in the parts it is, where they went meanwhile.
+        """
+        self.gone = {
+            process: self.gone[process]
+            for part in parts
+            for process in part.entries
+            if process in self.gone and not self.is_attached_elsewhere(process, servers)
+        }
 
     def _remember(self, view: ViewId, digest: int) -> None:
         self.views.pop(view, None)
