@@ -69,7 +69,8 @@ CAUSES: dict[str, tuple[str, dict[str, Any]]] = {
 def test_those_who_go_on_say_why_one_is_gone(cause: str) -> None:
     reason, situation = CAUSES[cause]
     drawn = session(
-        **{"duration": 4 * SECOND, "settle": 3 * SECOND, "workloads": (Workload(group="g", rate=10.0, size=50),)},
+        settle=3 * SECOND,
+        workloads=(Workload(group="g", rate=10.0, size=50),),
         **situation,
     )
     world = run_session(drawn)
