@@ -23,6 +23,7 @@ class ViewReason(StrEnum):
     JOINED = "joined"
     ACTIVATED = "activated"
     LEFT = "left"
+    GONE = "gone"
     LEFT_BEHIND = "left behind"
     SILENT = "silent"
     RESTARTED = "restarted"

@@ -46,6 +46,9 @@ async def receive(group: unisono.SessionGroup, quiet: bool) -> None:
                 say("got", group.name, event.source.name, words_of(event.data))
         elif isinstance(event, unisono.View):
             say("together", group.name, *names(event.transitional or ()))
+            for process, reason in event.reasons:
+                if process not in event.members:
+                    say("gone", group.name, process.name, reason)
             say("view", group.name, *names(event.members))
         elif isinstance(event, unisono.Block):
             say("block", group.name)

@@ -56,6 +56,7 @@ def test_members_come_and_go_and_get_everything_in_order(tmp_path: Path, servers
             client.wait_view(["ada", "bob"], group)
             assert client.heard("eve", group) == [*TEXTS, "so long"]
             assert client.last(f"got {group} eve so long") < client.last(f"view {group} ada bob")
+            assert f"gone {group} eve left" in client.lines
         with closing(Client("joe", servers, **options)) as joe:
             joe.do(f"join {group}")
             for client in (ada, bob, joe):
@@ -78,6 +79,7 @@ def test_who_goes_on_without_a_killed_client_has_the_same_of_it(tmp_path: Path, 
         victim.kill()
         for client in (ada, bob):
             client.wait_view(["ada", "bob"], "kill")
+            assert "gone kill victim suspected" in client.lines
         ada.do("halt kill")
         told = [client.lines[: client.last("view kill ada bob")] for client in (ada, bob)]
         before = [[line for line in lines if line.startswith("got kill victim ")] for lines in told]

@@ -13,6 +13,7 @@ from unisono.wire.server_frames import (
     Accusation,
     Attach,
     Charges,
+    Departure,
     Entry,
     FromServer,
     JoinGroup,
@@ -46,6 +47,8 @@ class Book:
         self.offered: ViewId | None = None
         self.announced: ViewId | None = None
         self.members: dict[ProcessId, Entry] = {}
+        self.gone: dict[ProcessId, Departure] = {}
+        """Why others went, as was last told."""
         self.told_here = False
         """Whether members were told on the channel that the client has now."""
         self.starts = 0
@@ -115,7 +118,7 @@ class ModelClient:
         before = self.charges.get(group, ())
         self.charges[group] = charges
         added = tuple(one for one in charges if one not in before)
-        self.say(Charges(group, added, tuple(one for one in before if one not in charges)))
+        self.say(Charges(group, added, tuple((one, Departure.LEFT) for one in before if one not in charges)))
 
     def ping(self) -> None:
         self._pings += 1
@@ -152,9 +155,10 @@ class ModelClient:
         check(frame.anew or book.told_here, f"{self.process}: a difference to what was never told")
         if frame.anew:
             book.members = {}
-        for process in frame.removed:
-            check(process in book.members, f"{self.process}: {process} was not there")
-            del book.members[process]
+        for process, why in frame.removed:
+            check(frame.anew or process in book.members, f"{self.process}: {process} was not there")
+            book.members.pop(process, None)
+            book.gone[process] = why
         book.members.update((entry.process, entry) for entry in frame.added)
         check(digest_of(book.members) == frame.digest, f"{self.process}: the digest is of others")
         check(self.process in book.members, f"{self.process} is not expected in its own view")

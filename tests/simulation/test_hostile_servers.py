@@ -15,11 +15,13 @@ from unisono.wire.server_frames import (
     Accusation,
     Attach,
     Charges,
+    Departure,
     Entry,
     JoinGroup,
     LeaveGroup,
     NewView,
     Ping,
+    Removed,
     Standing,
     read_server_frame,
     write_server_frame,
@@ -45,6 +47,9 @@ class Hostile:
     def some(self, count: int = 4) -> tuple[ProcessId, ...]:
         return tuple(self.process() for _ in range(self.random.randrange(count)))
 
+    def gone(self) -> Removed:
+        return tuple((one, self.random.choice(list(Departure))) for one in self.some())
+
     def view(self) -> ViewId | None:
         return self.random.choice([None, *self.views])
 
@@ -64,13 +69,13 @@ class Hostile:
         )
         base = 0 if self.random.random() < 0.98 else self.number()
         views = tuple((view, self.random.randrange(3)) for view in self.views[:2])
-        return RosterChange(base, self.number(), listed, self.some(2), views)
+        return RosterChange(base, self.number(), listed, self.gone(), views)
 
     def of_client(self) -> object:
         drawn: list[object] = [
             JoinGroup(self.standing()),
-            LeaveGroup(self.group()),
-            Charges(self.group(), self.some(), self.some()),
+            LeaveGroup(self.group(), self.gone()),
+            Charges(self.group(), self.some(), self.gone()),
             Accusation(self.group(), self.some()),
             Ping(1),
         ]

@@ -273,7 +273,9 @@ def nobody_asks_what_clients_saw(patch: pytest.MonkeyPatch) -> None:
 
 
 def those_who_went_are_not_told(patch: pytest.MonkeyPatch) -> None:
-    def announce(group: str, number: int, part: Part, view: ViewId, before: dict[ProcessId, Entry] | None) -> bytes:
+    def announce(
+        group: str, number: int, part: Part, view: ViewId, before: dict[ProcessId, Entry] | None, why: object
+    ) -> bytes:
         added = tuple(part.entries.values())
         return write_server_frame(StartChange(group, number, view, before is None, added, (), part.check))
 

@@ -183,3 +183,23 @@ def test_a_client_knows_which_server_it_is_with(failures: int) -> None:
     welcome = Welcome(ProcessId("tom", 1), ("10.0.0.2:7500", "10.0.0.3:7500"))
     link.handle(FrameReceived(channel, write_server_frame(welcome)), now)
     assert link.news == [Moved(place)]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_change_does_not_wait_for_who_died_with_a_server_until_failover_is_over(lost: int) -> None:
+    """The servers keep the dead client, so that the change needs its cut; the members miss it, and say so."""
+    death, comes = 2 * SECOND, 2300 * MILLISECOND
+    drawn = session(
+        workloads=(Workload(group="g", rate=20.0, size=50),),
+        member_plans=(MemberPlan(index=3, joins=comes),),
+        faults=(Fault(kind="crash", at=death, members=(server(lost), 1)),),
+        failover=8 * SECOND,
+    )
+    world = run_session(drawn)
+    assert not world.monitors.violations
+    views = [row for row in world.rows if isinstance(row, ViewRow) and moment(row) > death]
+    together = [moment(row) for row in views if {one.source for one in row.start} == {"p0", "p2", "p3"}]
+    assert len(together) == 3
+    assert max(together) < death + 2 * Settings().suspicion
+    gone = {one.reason for row in views if row.process != "p3" for one in row.reasons if one.process == "p1"}
+    assert gone == {"suspected"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -29,6 +29,7 @@ from unisono.fingerprint import fingerprint
 from unisono.identity import ProcessId, ViewId
 from unisono.settings import Settings
 from unisono.units import SECOND
+from unisono.virtual_synchrony.servers import group as group_file
 from unisono.virtual_synchrony.servers import reception
 from unisono.virtual_synchrony.servers import server as servers
 from unisono.virtual_synchrony.servers.exchange import ROUND_LIMIT
@@ -36,6 +37,7 @@ from unisono.virtual_synchrony.servers.links import LinkStates, cliques
 from unisono.virtual_synchrony.servers.parts import divide, unite
 from unisono.virtual_synchrony.servers.reception import CHANGE_LIMIT
 from unisono.virtual_synchrony.servers.server import MembershipServer
+from unisono.wire.controller_frames import Prepare, read_controller_frame
 from unisono.wire.peer_frames import (
     LinkState,
     Listed,
@@ -51,6 +53,7 @@ from unisono.wire.server_frames import (
     Accusation,
     Attach,
     Charges,
+    Departure,
     Entry,
     JoinGroup,
     LeaveGroup,
@@ -61,6 +64,7 @@ from unisono.wire.server_frames import (
     Standing,
     StartChange,
     Welcome,
+    read_client_frame,
     read_server_frame,
     write_server_frame,
 )
@@ -167,7 +171,7 @@ def test_the_next_is_told_as_a_difference() -> None:
     said = server.hear(-2, LeaveGroup(G))
     ((channel, start),) = frames(said, StartChange)
     assert channel == -1
-    assert (start.added, start.removed) == ((), (BOB,))
+    assert (start.added, start.removed) == ((), ((BOB, Departure.LEFT),))
 
 
 def test_rounds_begin_above_what_a_client_saw() -> None:
@@ -313,7 +317,7 @@ def test_a_controller_speaks_for_others() -> None:
     server.attach(-1, ADA, Standing(G), controller=True)
     ((_, start),) = frames(server.hear(-1, Charges(G, (BOB, CAT), ())), StartChange)
     assert start.added == (Entry(BOB, "", ADA), Entry(CAT, "", ADA))
-    server.hear(-1, Charges(G, (), (BOB,)))
+    server.hear(-1, Charges(G, (), ((BOB, Departure.LEFT),)))
     assert server.engine.members(G) == [ADA, CAT]
     server.give(ChannelClosed(Channel(-1)))
     assert server.engine.groups == []
@@ -323,7 +327,140 @@ def test_whom_a_controller_loses_and_finds_again_begins_anew() -> None:
     server = Server()
     server.attach(-1, ADA, Standing(G), controller=True)
     server.hear(-1, Charges(G, (BOB,), ()))
-    assert frames(server.hear(-1, Charges(G, (BOB,), (BOB,))), NewView)
+    assert frames(server.hear(-1, Charges(G, (BOB,), ((BOB, Departure.LEFT),))), NewView)
+
+
+# Why somebody is gone.
+
+
+def told_why(said: list[object], channel: int = -1) -> dict[ProcessId, Departure]:
+    """What the last start-change on a channel says of those who went."""
+    return dict([frame for where, frame in frames(said, StartChange) if where == channel][-1].removed)
+
+
+def go(server: Server, how: str) -> list[object]:
+    """BOB, who is at -2, goes from the group."""
+    if how == "leaves":
+        return server.hear(-2, LeaveGroup(G))
+    if how == "closes":
+        return server.give(ChannelClosed(Channel(-2)))
+    if how == "is lost":
+        server.give(ChannelFailed(Channel(-2), "lost"))
+    elif how == "says what cannot be":
+        return server.hear(-2, Accusation(G, (ADA,) * 5000))
+    elif how == "is followed":
+        return server.attach(-3, ProcessId("bob", 3))
+    elif how == "is lost and followed":
+        server.give(ChannelFailed(Channel(-2), "lost"))
+        return server.attach(-3, ProcessId("bob", 3))
+    elif how == "is accused":
+        return server.hear(-1, Accusation(G, (BOB,)))
+    said: list[object] = []
+    for number in range(12):  # BOB is silent
+        server.hear(-1, Ping(number))
+        said += server.wait(TIMEOUT // 2)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("leaves", Departure.LEFT),
+        ("closes", Departure.SUSPECTED),
+        ("is lost", Departure.SUSPECTED),
+        ("is silent", Departure.SUSPECTED),
+        ("says what cannot be", Departure.SUSPECTED),
+        ("is accused", Departure.SUSPECTED),
+        ("is followed", Departure.RESTARTED),
+        ("is lost and followed", Departure.RESTARTED),
+    ],
+)
+def test_a_server_tells_why_a_client_is_gone(how: str, why: Departure) -> None:
+    server = Server()
+    server.attach(-1, ADA, Standing(G))
+    server.attach(-2, BOB, Standing(G))
+    assert told_why(go(server, how)) == {BOB: why}
+    server.attach(-4, CAT, Standing(G))
+    said = server.attach(-5, DAN, Standing(G))
+    away = {BOB: why} if how == "is accused" else {}
+    assert (told_why(said), told_why(said, -5)) == ({}, away), "it is told once, and of who is apart to newcomers"
+
+
+def settled(server: Server, said: list[object]) -> None:
+    """SUE agrees to what the server proposes."""
+    ((_, mine),) = frames(said, Proposal)
+    server.hear(-9, Proposal(G, mine.round, mine.servers, mine.versions, mine.digest, None))
+    assert not server.engine.is_changing(G)
+
+
+def with_clients_elsewhere() -> Server:
+    """ADA is with the server; BOB and CAT are with SUE, in one view with ADA."""
+    server = Server()
+    server.link(-9, SUE, update(listed(BOB), listed(CAT)))
+    settled(server, server.attach(-1, ADA, Standing(G)))
+    return server
+
+
+def goes_at_sue(server: Server, version: int, *removed: tuple[ProcessId, Departure]) -> list[object]:
+    return server.hear(-9, RosterUpdate(G, 0, RosterChange(version - 1, version, (), removed, ())))
+
+
+def test_a_server_tells_what_another_says_and_nothing_of_who_came_to_it() -> None:
+    server = with_clients_elsewhere()
+    said = goes_at_sue(server, 10, (BOB, Departure.LEFT))
+    assert told_why(said) == {BOB: Departure.LEFT}
+    settled(server, said)
+    settled(server, server.attach(-2, CAT, Standing(G)))
+    assert not frames(goes_at_sue(server, 11, (CAT, Departure.UNKNOWN)), StartChange)
+    assert told_why(server.hear(-2, LeaveGroup(G))) == {CAT: Departure.LEFT}
+
+
+def test_a_word_that_comes_while_a_round_is_under_way_is_told_in_the_next() -> None:
+    server = with_clients_elsewhere()
+    said = server.attach(-2, DAN, Standing(G))
+    assert not frames(goes_at_sue(server, 10, (BOB, Departure.LEFT)), StartChange)
+    ((_, mine),) = frames(said, Proposal)
+    said = server.hear(-9, Proposal(G, mine.round, mine.servers, mine.versions, mine.digest, None))
+    assert told_why(said) == {BOB: Departure.LEFT}
+
+
+def test_who_comes_from_another_server_is_told_why_others_went() -> None:
+    server = with_clients_elsewhere()
+    held = server.engine.views(G)[0]
+    server.give(ChannelFailed(Channel(-1), "lost"))
+    server.attach(-3, ADA, Standing(G, held.start, held, held))
+    said = goes_at_sue(server, 10, (BOB, Departure.LEFT))
+    ((_, start),) = frames(said, StartChange)
+    assert start.anew
+    assert start.removed == ((BOB, Departure.LEFT),)
+
+
+def test_why_somebody_is_gone_is_remembered_of_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_file, "GONE_LIMIT", 1)
+    server = with_clients_elsewhere()
+    said = goes_at_sue(server, 10, (BOB, Departure.LEFT), (CAT, Departure.LEFT))
+    assert told_why(said) == {BOB: Departure.UNKNOWN, CAT: Departure.LEFT}
+
+
+@pytest.mark.parametrize("why", [4, -1, None, True, "left", 2.5])
+def test_no_frame_has_another_reason(why: object) -> None:
+    gone: Any = ((BOB, why),)
+    change = RosterChange(0, 1, (), gone, ())
+    assert read_client_frame(write_server_frame(LeaveGroup(G, gone))) is None
+    assert read_client_frame(write_server_frame(Charges(G, (), gone))) is None
+    assert read_server_frame(write_server_frame(StartChange(G, 1, ViewId(1, TOM, 1), True, (), gone, 0))) is None
+    assert read_peer_frame(write_server_frame(RosterUpdate(G, 1, change))) is None
+    assert read_peer_frame(write_server_frame(Proposal(G, 1, (TOM,), (1,), 0, change))) is None
+    assert read_controller_frame(write_server_frame(Prepare(G, 1, True, (), gone, 0))) is None
+
+
+@pytest.mark.parametrize("why", Departure)
+def test_a_reason_is_read_as_it_was_written_and_costs_two_bytes(why: Departure) -> None:
+    leaving, prepare = LeaveGroup(G, ((BOB, why),)), Prepare(G, 1, True, (), ((BOB, why),), 0)
+    assert read_client_frame(write_server_frame(leaving)) == leaving
+    assert read_controller_frame(write_server_frame(prepare)) == prepare
+    bare: Any = (BOB,)
+    assert len(write_server_frame(leaving)) == len(write_server_frame(LeaveGroup(G, bare))) + 2
 
 
 # Other servers.

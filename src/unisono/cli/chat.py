@@ -36,6 +36,7 @@ _WHY = {
     ViewReason.JOINED: "is here",
     ViewReason.ACTIVATED: "is here",
     ViewReason.LEFT: "left",
+    ViewReason.GONE: "is gone",
     ViewReason.LEFT_BEHIND: "left us behind",
     ViewReason.SILENT: "fell silent",
     ViewReason.RESTARTED: "restarted",

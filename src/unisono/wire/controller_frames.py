@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta, Struct
 
 from unisono.identity import ProcessId, ViewId, why_bad_name
-from unisono.wire.server_frames import GroupName, Number, decoders, read_typed_frame
+from unisono.wire.server_frames import GroupName, Number, Removed, decoders, read_typed_frame
 
 # ── from a client ──
 
@@ -76,7 +76,7 @@ class Prepare(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     change: Number
     anew: bool
     added: tuple[ProcessId, ...]
-    removed: tuple[ProcessId, ...]
+    removed: Removed
     digest: Annotated[int, Meta(ge=0)]
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta, Struct
 
 from unisono.identity import ProcessId, ViewId, why_bad_name
-from unisono.wire.server_frames import Entry, GroupName, Number, decoders, read_typed_frame
+from unisono.wire.server_frames import Entry, GroupName, Number, Removed, decoders, read_typed_frame
 
 SERVERS_LIMIT = 64
 """The most servers that one has links to."""
@@ -44,7 +44,7 @@ class RosterChange(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     base: Number
     version: Number
     listed: tuple[Listed, ...]
-    removed: tuple[ProcessId, ...]
+    removed: Removed
     views: tuple[tuple[ViewId, Digest], ...]
 
 

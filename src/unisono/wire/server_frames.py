@@ -7,6 +7,7 @@ as a difference to what was told before on it; a digest says whether both ends h
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -22,6 +23,21 @@ Place = Annotated[str, Meta(max_length=256)]
 """An address as drivers spell it; empty where nobody sends datagrams there."""
 NEWER_LIFE = "another process that is newer has this name"
 """Why a client is refused for good: names are unique among those that live."""
+
+
+class Departure(IntEnum):
+    """Why a process is in a group no longer, as far as it is known; what is more certain is greater."""
+
+    UNKNOWN = 0
+    SUSPECTED = 1
+    """It said nothing, was not heard, or others could not work with it."""
+    LEFT = 2
+    RESTARTED = 3
+    """A newer process has its name."""
+
+
+Removed = tuple[tuple[ProcessId, Departure], ...]
+"""Who is not there any more, and why. Nothing is agreed about the reasons: they are only told."""
 
 
 class Entry(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, order=True):
@@ -65,10 +81,11 @@ class JoinGroup(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
 
 
 class LeaveGroup(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A client is in a group no longer."""
+    """A client is in a group no longer; of those whom a controller spoke for, `removed` says why they are not."""
 
     code: ClassVar[int] = 3
     group: GroupName
+    removed: Removed = ()
 
 
 class Charges(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -77,7 +94,7 @@ class Charges(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     code: ClassVar[int] = 4
     group: GroupName
     added: tuple[ProcessId, ...]
-    removed: tuple[ProcessId, ...]
+    removed: Removed
 
 
 class Accusation(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -112,7 +129,8 @@ class StartChange(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     `change` is the identifier: it grows at each client, whatever server it is with. All clients have the same one in
     one round of the servers, so that one number stands for the map of start-changes that a view comes with. The
     members that are expected are those that were told before on this channel in this group, changed by `added` and
-    `removed`; with `anew`, those in `added` alone. `digest` is of the result (`digest_of`).
+    `removed`; with `anew`, those in `added` alone, and `removed` are others who went lately. `digest` is of the result
+    (`digest_of`).
     """
 
     code: ClassVar[int] = 17
@@ -121,7 +139,7 @@ class StartChange(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     view: ViewId
     anew: bool
     added: tuple[Entry, ...]
-    removed: tuple[ProcessId, ...]
+    removed: Removed
     digest: Annotated[int, Meta(ge=0)]
 
 

@@ -15,7 +15,7 @@ from unisono.virtual_synchrony.servers.clients import Client, Clients, Told
 from unisono.virtual_synchrony.servers.group import MEMBERS_LIMIT, Group
 from unisono.virtual_synchrony.servers.outbox import Outbox
 from unisono.wire.peer_frames import Listed, RosterChange
-from unisono.wire.server_frames import Accusation, Charges, Entry, NewView, Standing
+from unisono.wire.server_frames import Accusation, Charges, Departure, Entry, NewView, Removed, Standing
 
 GROUPS_LIMIT = 16_384
 """The most groups that a server knows of."""
@@ -73,14 +73,15 @@ class Attendance:
         if held is not None and held != standing.view:  # it may not know that it stands
             self._outbox.send(client.channel, NewView(group.name, held))
 
-    def leave(self, client: Client, name: str) -> None:
+    def leave(self, client: Client, name: str, why: Departure, removed: Removed = ()) -> None:
         """A client is in a group no longer, and nobody whom it speaks for is."""
         if client.told.pop(name, None) is not None:
             group = self.touch(name)
+            reasons = {client.process: why, **dict(removed)}
             for process in _whole(group, client):
-                self._remove(group, process)
+                self._remove(group, process, reasons.get(process, Departure.UNKNOWN))
 
-    def end(self, client: Client, kept: bool, now: int, servers: tuple[ProcessId, ...]) -> None:
+    def end(self, client: Client, kept: bool, now: int, servers: tuple[ProcessId, ...], why: Departure) -> None:
         """The channel of a client is no more. If it was lost, the client may come back: it is kept for a while."""
         for name in list(client.told):
             group = self.touch(name)
@@ -88,7 +89,7 @@ class Attendance:
                 if kept and process in group.own.said and not group.is_attached_elsewhere(process, servers):
                     self._keep(group, group.own.clients[process], now)
                 else:
-                    self._remove(group, process)
+                    self._remove(group, process, why)
         client.told.clear()
 
     def charge(self, client: Client, frame: Charges) -> str | None:
@@ -99,10 +100,10 @@ class Attendance:
         if len(group.own.clients) + len(frame.added) > MEMBERS_LIMIT:
             return "it speaks for too many"
         self.touch(frame.group)
-        for process in frame.removed:
+        for process, why in frame.removed:
             listed = group.own.clients.get(process)
             if listed is not None and listed.entry.via == client.process != process:
-                self._remove(group, process)
+                self._remove(group, process, why)
         mine = group.own.clients[client.process]
         for process in frame.added:
             own = group.own.clients.get(process)
@@ -140,7 +141,7 @@ class Attendance:
             for process in list(group.orphans):
                 if group.is_attached_elsewhere(process, servers):
                     self.touch(name)
-                    self._remove(group, process)
+                    self._remove(group, process, Departure.UNKNOWN)
 
     def give_way(self, group: Group, change: RosterChange) -> list[Client]:
         """Newer lives of names are elsewhere: whom was kept of older ones goes. The clients that have to go too."""
@@ -150,7 +151,7 @@ class Attendance:
             if not listed.attached:
                 continue
             for orphan in [one for one in group.orphans if one.name == process.name and one < process]:
-                self._remove(group, orphan)
+                self._remove(group, orphan, Departure.RESTARTED)
             client = self._clients.named(process.name)
             if client is not None and client.process < process:
                 superseded[process.name] = client
@@ -162,7 +163,7 @@ class Attendance:
             group = self._groups[name]
             for orphan in [one for one in group.orphans if one.name == process.name and one < process]:
                 self.touch(name)
-                self._remove(group, orphan)
+                self._remove(group, orphan, Departure.RESTARTED)
 
     # Those who are kept.
 
@@ -171,7 +172,7 @@ class Attendance:
             group = self._groups[name]
             for process in [process for process, due in group.orphans.items() if due <= now]:
                 self.touch(name)
-                self._remove(group, process)
+                self._remove(group, process, Departure.SUSPECTED)
             if not group.orphans:
                 del self._keeping[name]
 
@@ -189,7 +190,7 @@ class Attendance:
     def _keep(self, group: Group, listed: Listed, now: int) -> None:
         process = listed.entry.process
         if not self._failover:
-            self._remove(group, process)
+            self._remove(group, process, Departure.SUSPECTED)
             return
         self._keeping[group.name] = None
         group.orphans[process] = now + self._failover
@@ -203,12 +204,14 @@ class Attendance:
     def _begin_stay(self, group: Group, listed: Listed) -> int:
         self._stays += 1
         group.orphans.pop(listed.entry.process, None)
+        group.gone.pop(listed.entry.process, None)
         group.own.put(listed, self._stays)
         return self._stays
 
-    def _remove(self, group: Group, process: ProcessId) -> None:
+    def _remove(self, group: Group, process: ProcessId, why: Departure) -> None:
         group.orphans.pop(process, None)
-        group.own.remove(process)
+        group.own.remove(process, why)
+        group.depart(process, why)
 
 
 def _whole(group: Group, client: Client) -> list[ProcessId]:

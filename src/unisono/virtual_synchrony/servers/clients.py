@@ -9,7 +9,7 @@ from unisono.identity import ProcessId, ViewId
 from unisono.virtual_synchrony.servers.group import Group
 from unisono.virtual_synchrony.servers.outbox import Outbox
 from unisono.virtual_synchrony.servers.parts import Part
-from unisono.wire.server_frames import Entry, NewView, StartChange, write_server_frame
+from unisono.wire.server_frames import Departure, Entry, NewView, StartChange, write_server_frame
 
 
 class Told:
@@ -76,12 +76,14 @@ class Clients:
 
     def start_change(self, group: Group, number: int, parts: Sequence[tuple[Part, ViewId]]) -> None:
         """Tell every client in these parts what is about to come. Most were told the same before: write it once."""
+        apart = {process for part, _ in parts for process in part.entries} if len(parts) > 1 else frozenset()
+        why = {**dict.fromkeys(apart, Departure.SUSPECTED), **group.gone}
         for part, view in parts:
             written: dict[int, bytes] = {}
             for told, channel in self._in(group, part):
                 data = written.get(id(told.members))
                 if data is None:
-                    data = written[id(told.members)] = _announcement(group.name, number, part, view, told.members)
+                    data = written[id(told.members)] = _announcement(group.name, number, part, view, told.members, why)
                 self._outbox.effects.append(SendFrame(channel, data))
                 group.floor = max(group.floor, number)
                 told.view = view
@@ -107,8 +109,20 @@ class Clients:
                 yield told, client.channel
 
 
-def _announcement(group: str, number: int, part: Part, view: ViewId, before: dict[ProcessId, Entry] | None) -> bytes:
+def _announcement(
+    group: str,
+    number: int,
+    part: Part,
+    view: ViewId,
+    before: dict[ProcessId, Entry] | None,
+    why: dict[ProcessId, Departure],
+) -> bytes:
+    """What changes for those who were told of these members before; `why` others are not among the members.
+
+    Who was told nothing here may come from a view that had any of those.
+    """
     known = {} if before is None else before
     added = tuple(entry for process, entry in part.entries.items() if known.get(process) != entry)
-    removed = tuple(process for process in known if process not in part.entries)
+    gone = [process for process in (why if before is None else known) if process not in part.entries]
+    removed = tuple((process, why.get(process, Departure.UNKNOWN)) for process in gone)
     return write_server_frame(StartChange(group, number, view, before is None, added, removed, part.check))

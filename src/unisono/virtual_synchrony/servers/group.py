@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from unisono.identity import ProcessId, ViewId
 from unisono.virtual_synchrony.servers.parts import Part, divide, unite
 from unisono.virtual_synchrony.servers.roster import Copy, Own, Views
 from unisono.wire.peer_frames import Listed, Proposal, RosterChange
-from unisono.wire.server_frames import Standing
+from unisono.wire.server_frames import Departure, Standing
 
 MEMBERS_LIMIT = 65_536
 """The most clients that one server has in a group, those of its controllers among them."""
+GONE_LIMIT = 4096
+"""Of so many that are gone it is remembered why."""
 VIEWS_LIMIT = 256
 """Of so many views it is remembered who is in them: those that somebody holds are few."""
 
@@ -36,6 +40,7 @@ class Group:
         "copies",
         "entered",
         "floor",
+        "gone",
         "highest",
         "name",
         "orphans",
@@ -60,6 +65,8 @@ class Group:
         self.proposals: dict[ProcessId, Proposal] = {}
         """The last of each server, until the view that it was for stands."""
         self.round: Round | None = None
+        self.gone: dict[ProcessId, Departure] = {}
+        """Why those are gone that own clients may not have been told of."""
         self.views: Views = {}
         self._divided: tuple[tuple[ProcessId, ...], tuple[int, ...], list[Part]] | None = None
 
@@ -81,7 +88,14 @@ class Group:
         for view, digest in change.views:
             self._remember(view, digest)
         copy = self.copies.setdefault(server, Copy())
-        return copy.take(change) and len(copy.clients) <= MEMBERS_LIMIT
+        if not copy.take(change):
+            return False
+        for process, why in change.removed:
+            self.depart(process, why)
+        for listed in change.listed:
+            if listed.attached:
+                self.gone.pop(listed.entry.process, None)
+        return len(copy.clients) <= MEMBERS_LIMIT
 
     # Who is there.
 
@@ -125,6 +139,13 @@ class Group:
         rosters = [self.own.clients, *(copy.clients for copy in self.copies.values())]
         found = [roster[process] for roster in rosters if process in roster]
         return max(found, key=lambda listed: listed.attached, default=None)
+
+    def depart(self, process: ProcessId, why: Departure) -> None:
+        """Somebody is in a roster no longer."""
+        if why is not Departure.UNKNOWN:
+            self.gone[process] = max(why, self.gone.get(process, why))
+            if len(self.gone) > GONE_LIMIT:
+                del self.gone[next(iter(self.gone))]
 
     def is_attached_elsewhere(self, process: ProcessId, servers: tuple[ProcessId, ...]) -> bool:
         """Whether another of these servers has this client."""
@@ -172,6 +193,18 @@ class Group:
             if roster is not None:
                 for process in part.entries:
                     roster.hold(process, view)
+
+    def forget_gone(self, parts: Iterable[Part], servers: tuple[ProcessId, ...]) -> None:
+        """All own clients were told who is in these parts: why others are gone is of no use any more.
+
+        Of those in the parts it is, where they went meanwhile.
+        """
+        self.gone = {
+            process: self.gone[process]
+            for part in parts
+            for process in part.entries
+            if process in self.gone and not self.is_attached_elsewhere(process, servers)
+        }
 
     def _remember(self, view: ViewId, digest: int) -> None:
         self.views.pop(view, None)

@@ -15,6 +15,7 @@ from unisono.wire.server_frames import (
     Accusation,
     Attach,
     Charges,
+    Departure,
     FromClient,
     JoinGroup,
     LeaveGroup,
@@ -70,12 +71,12 @@ class Reception:
 
     def turn_away(self, client: Client, reason: str, now: int) -> None:
         self._outbox.refuse(client.channel, reason)
-        self.part_with(client, False, now)
+        self.part_with(client, False, now, Departure.RESTARTED if reason == NEWER_LIFE else Departure.SUSPECTED)
 
-    def part_with(self, client: Client, lost: bool, now: int) -> None:
+    def part_with(self, client: Client, lost: bool, now: int, why: Departure = Departure.SUSPECTED) -> None:
         """A client is not with this server any more; if it was lost, it may come back."""
         self._clients.remove(client)
-        self._attendance.end(client, lost, now, self._rounds.servers)
+        self._attendance.end(client, lost, now, self._rounds.servers, why)
 
     def _why_refuse(self, frame: Attach) -> str | None:
         """Why a client cannot come in."""
@@ -105,6 +106,7 @@ class Reception:
         known = self._clients.named(frame.process.name)
         if known is not None:
             same = known.process == frame.process
+            why = Departure.LEFT if same else Departure.RESTARTED
             if same:
                 self._outbox.note("a client came anew")
                 self._outbox.close(known.channel)
@@ -112,8 +114,8 @@ class Reception:
                 self._outbox.refuse(known.channel, NEWER_LIFE)
             joined = {standing.group for standing in frame.standings}
             for name in [name for name in known.told if name not in joined]:
-                self._attendance.leave(known, name)
-            self.part_with(known, same, now)
+                self._attendance.leave(known, name, why)
+            self.part_with(known, same, now, why)
         self._attendance.succeed(frame.process)
         client = Client(frame.process, channel, address, frame.controller, now)
         self._clients.add(client)
@@ -133,8 +135,8 @@ class Reception:
                 if (complaint := self._why_bad(client.process, standing)) is not None:
                     return complaint
                 self._attendance.join(client, standing)
-            case LeaveGroup(group):
-                self._attendance.leave(client, group)
+            case LeaveGroup(group, removed):
+                self._attendance.leave(client, group, Departure.LEFT, removed)
             case Charges():
                 if any(why_bad_name(process.name) is not None for process in frame.added):
                     return "it speaks for somebody with a bad name"

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from unisono.identity import ProcessId, ViewId
 from unisono.wire.peer_frames import Listed, RosterChange
+from unisono.wire.server_frames import Departure
 
 Views = dict[ViewId, int]
 """What the members of a view amount to (`Part.digest`)."""
@@ -26,7 +27,7 @@ class Copy:
             return False
         if change.base == 0:
             self.clients = {}
-        for process in change.removed:
+        for process, _ in change.removed:
             self.clients.pop(process, None)
         for listed in change.listed:
             self.clients[listed.entry.process] = listed
@@ -52,7 +53,8 @@ class Own:
         self.clients: dict[ProcessId, Listed] = {}
         self.said: dict[ProcessId, Listed] = {}
         self.version = 0
-        self._changed: dict[ProcessId, None] = {}
+        self._changed: dict[ProcessId, Departure] = {}
+        """Whom others do not know as they are now; why, where they are gone."""
         self._stays: dict[ProcessId, int] = {}
         self._said_stays: dict[ProcessId, int] = {}
 
@@ -68,14 +70,14 @@ class Own:
         """Somebody is here in this way from now on; with a number, it begins a stay."""
         process = listed.entry.process
         self.clients[process] = listed
-        self._changed[process] = None
+        self._changed[process] = Departure.UNKNOWN
         if stay is not None:
             self._stays[process] = stay
 
-    def remove(self, process: ProcessId) -> None:
+    def remove(self, process: ProcessId, why: Departure) -> None:
         if self.clients.pop(process, None) is not None:
             self._stays.pop(process, None)
-            self._changed[process] = None
+            self._changed[process] = why
 
     def stay_said(self, process: ProcessId) -> int | None:
         """The stay that others know of."""
@@ -86,7 +88,7 @@ class Own:
         base = self.version if self.said else 0
         changed, self._changed = self._changed, {}
         listed, removed = [], []
-        for process in changed:
+        for process, why in changed.items():
             now = self.clients.get(process)
             if now is not None:
                 self.said[process] = now
@@ -94,7 +96,7 @@ class Own:
                 listed.append(now)
             elif self.said.pop(process, None) is not None:
                 self._said_stays.pop(process, None)
-                removed.append(process)
+                removed.append((process, why))
         self.version = version
         return RosterChange(base, version, tuple(listed), tuple(removed), _of_these(listed, views))
 

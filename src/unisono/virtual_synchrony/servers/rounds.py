@@ -128,5 +128,6 @@ class Rounds:
             del group.proposals[server]
         for part, view in current.parts:
             group.stand(part, view, current.servers, self._own)
+        group.forget_gone((part for part, _ in current.parts), current.servers)
         self._clients.new_view(group, current.parts)
         return True

@@ -9,13 +9,11 @@ from unisono.engine import (
     EventsTaken,
     Fact,
     Join,
-    JoinAddress,
     Leave,
-    LeaveAddress,
     PacketReceived,
     Send,
 )
-from unisono.events import Block, DroppedOut, Left, SendAccepted, SendRefused, Unblocked, View
+from unisono.events import Block, SendAccepted, SendRefused, Unblocked, View
 from unisono.identity import NO_VIEW, ProcessId, ViewId
 from unisono.reliable.step import Place, Step
 from unisono.trace.schema import Member, MembershipRow
@@ -25,12 +23,13 @@ from unisono.virtual_synchrony.session.context import Context
 from unisono.virtual_synchrony.session.flow import Flow
 from unisono.virtual_synchrony.session.gauges import record_gauges
 from unisono.virtual_synchrony.session.phases import Phase, Resumption, Sends
+from unisono.virtual_synchrony.session.stay import Stay
 from unisono.virtual_synchrony.session.streams import Streams
 from unisono.virtual_synchrony.session.synchronizing import Synchronizing
 from unisono.virtual_synchrony.session.view import SessionView, view_event
 from unisono.virtual_synchrony.session.watching import Watching
 from unisono.wire.messages import ControlPacket, DataPacket
-from unisono.wire.server_frames import NEWER_LIFE
+from unisono.wire.server_frames import NEWER_LIFE, Departure
 from unisono.wire.session_messages import Cut, CutRequest, SessionMessage, SessionRequest, ViewStart
 
 
@@ -43,12 +42,11 @@ class StrongGroup:
         "_context",
         "_flow",
         "_gauged_at",
-        "_misfit",
-        "_phase",
+        "_gone",
         "_place",
         "_sends",
         "_settings",
-        "_since",
+        "_stay",
         "_synchronizing",
         "_watching",
         "certain",
@@ -65,13 +63,11 @@ class StrongGroup:
         self._flow = Flow(context, resumption.number, resumption.heard)
         self._synchronizing = Synchronizing(context, self._flow)
         self._watching = Watching(settings)
-        self._phase = Phase.OUTSIDE
+        self._stay = Stay(context, self._flow)
         self._sends = Sends.BLOCKED
         self._gauged_at = 0
-        self._since = 0
-        """The number of the first view of this stay, 0 before."""
-        self._misfit: str | None = None
-        """Why this process cannot be in one group with another."""
+        self._gone: dict[ProcessId, Departure] = {}
+        """Why members of the view were not expected in the next, by any start-change since it was installed."""
         self.certain = True
         """Whether the server is known to count this process: not right after the process was stopped."""
         self.last_change = resumption.change
@@ -82,11 +78,11 @@ class StrongGroup:
 
     @property
     def outside(self) -> bool:
-        return self._phase is Phase.OUTSIDE
+        return self._stay.outside
 
     @property
     def leaving(self) -> bool:
-        return self._phase is Phase.LEAVING
+        return self._stay.phase is Phase.LEAVING
 
     @property
     def number(self) -> int:
@@ -146,18 +142,21 @@ class StrongGroup:
         elif isinstance(fact, BlockOk):
             self._on_block_ok(step)
         elif isinstance(fact, Join):
-            self._become_member(step)
+            self._gauged_at = step.now
+            self._stay.become_member(step, self.service)
         elif isinstance(fact, Leave):
-            self._become_leaving(step)
+            self._stay.become_leaving(step)
         return self._finish(step)
 
     def on_start_change(self, change: int, expected: SessionView, now: int, wall: int) -> list[Effect]:
         """A server says that the view is about to change, and to which."""
         step = Step(self._place, now, wall)
-        if self._phase is Phase.OUTSIDE or change <= self.last_change:
+        if self.outside or change <= self.last_change:
             step.note(Reason.OLD_CUT)
         else:
             self.offered = expected.id
+            before = () if self.view is None else self.view.members
+            self._gone.update((member, expected.gone[member]) for member in before if member in expected.gone)
             self._become_changing(step, change, expected)
         return self._finish(step)
 
@@ -193,75 +192,24 @@ class StrongGroup:
     def on_superseded(self, now: int, wall: int) -> list[Effect]:
         """A newer process has the name of this one: the others are in views with that one."""
         step = Step(self._place, now, wall)
-        if self._phase is not Phase.OUTSIDE:
-            self._drop_out(step, f"{NEWER_LIFE}; give each process a name of its own")
+        self._stay.drop_out(step, f"{NEWER_LIFE}; give each process a name of its own")
         return step.finish()
 
     def _finish(self, step: Step) -> list[Effect]:
         """What may follow from anything that happened."""
         self._on_time(step)
-        while self._synchronizing.complete and self._why_drop_out() is None:
+        while self._synchronizing.complete and self._stay.why_drop_out() is None:
             self._become_installed(step)
         self._send(step)
-        if self._phase is not Phase.OUTSIDE and (reason := self._why_drop_out()) is not None:
-            self._drop_out(step, reason)
-        if self._phase is Phase.LEAVING and self._may_go():
-            self._become_outside(step)
+        self._stay.look(step, self._synchronizing.change is not None)
         self._arrange(step)
         return step.finish()
-
-    # ── coming and going ──
-
-    def _become_member(self, step: Step) -> None:
-        self._phase = Phase.MEMBER
-        step.effect(JoinAddress(self._context.multicast))
-        step.record(MembershipRow(kind="JOIN", role="sender"))
-        step.statistic("P_INIT", service=self.service, role="sender", protocol="virtual_synchrony")
-        self._gauged_at = step.now
-        self._context.deadlines.set("keep-alive", step.now)
-
-    def _become_leaving(self, step: Step) -> None:
-        """Send what waits and stay until all have it, or for the leave timeout."""
-        if self._phase is not Phase.MEMBER:
-            step.note(Reason.NOT_MEMBER)
-            return
-        self._phase = Phase.LEAVING
-        self._context.deadlines.set("leave", step.now + self._settings.leave_timeout)
-
-    def _may_go(self) -> bool:
-        streams = self._flow.streams
-        if streams is None or not self._context.deadlines.is_set("leave"):
-            return True
-        if self._synchronizing.change is not None or self._flow.outgoing.waiting:
-            return False
-        return streams.own_floor() >= streams.own.sequence
-
-    def _become_outside(self, step: Step) -> None:
-        self._phase = Phase.OUTSIDE
-        self._context.deadlines.clear_all()
-        for ticket in self._flow.outgoing.drop_queue():
-            step.deliver(SendRefused(ticket, Reason.NOT_MEMBER))
-        self._flow.void_future(step, "return")
-        step.record(MembershipRow(kind="LEAVE"))
-        step.deliver(Left())
-        step.effect(LeaveAddress(self._context.multicast))
-
-    def _why_drop_out(self) -> str | None:
-        if self._flow.refused:
-            limit = self._settings.message_limit_bytes
-            return f"a message is larger than message_limit_bytes ({limit}); join again with a larger one"
-        return self._misfit
-
-    def _drop_out(self, step: Step, reason: str) -> None:
-        """This process cannot deliver what the others do, and goes."""
-        step.deliver(DroppedOut(reason))
-        self._become_outside(step)
 
     # ── sending ──
 
     def _on_send(self, step: Step, send: Send) -> None:
         outgoing = self._flow.outgoing
-        if self._phase is not Phase.MEMBER:
+        if self._stay.phase is not Phase.MEMBER:
             step.deliver(SendRefused(send.ticket, Reason.NOT_MEMBER))
         elif not send.proxy and (refusal := outgoing.why_refuse(send.messages)) is not None:
             step.deliver(SendRefused(send.ticket, refusal))
@@ -273,7 +221,7 @@ class StrongGroup:
     def _send(self, step: Step) -> None:
         """Send what may be sent: in the current view or, while that ends, optimistically in the next one."""
         change = self._synchronizing.change
-        if self._phase is Phase.OUTSIDE:
+        if self.outside:
             return
         if self._flow.streams is None or not self.certain:
             self._flow.outgoing.note_blocked(step, None)
@@ -288,7 +236,7 @@ class StrongGroup:
 
     def _on_packet(self, step: Step, fact: PacketReceived) -> None:
         packet = fact.packet
-        if self._phase is Phase.OUTSIDE:
+        if self.outside:
             step.note(Reason.NOT_MEMBER)
             return
         self._context.addresses[packet.source] = fact.source
@@ -313,7 +261,8 @@ class StrongGroup:
         if isinstance(message, ViewStart):
             if message.reading:
                 self._watching.on_reading(source)
-            self._note_semantics(source, message)
+            if self._counts(source):
+                self._stay.compare(source, message)
             self._flow.on_view_start(step, source, message)
         elif isinstance(message, Cut):
             self._synchronizing.on_cut(step, source, message)
@@ -325,15 +274,6 @@ class StrongGroup:
             floor = streams.on_stable_cut(step, source, message)
             if floor is not None:
                 self._flow.outgoing.release(step, streams.own, floor)
-
-    def _note_semantics(self, source: ProcessId, message: ViewStart) -> None:
-        """Weak and strong members cannot go on together: who came later goes, of equals the weak one."""
-        weak, mine, theirs = self._flow.outgoing.weak, self._since, message.since
-        if message.weak == weak or not theirs or not self._counts(source):
-            return
-        if not mine or theirs < mine or (theirs == mine and weak):
-            here, there = ("weak", "strong") if weak else ("strong", "weak")
-            self._misfit = f'{source.name} is in this group with semantics="{there}", and this process with "{here}"'
 
     def _counts(self, member: ProcessId) -> bool:
         """Whether it is in the view, or expected in the next."""
@@ -394,13 +334,14 @@ class StrongGroup:
             return  # what belongs before the view cannot be delivered here
         change = self._synchronizing.end()
         flow.install(change.next, change.together)
-        self._since = self._since or change.next.id.start
+        self._stay.on_view(change.next)
         self._context.keep_addresses(change.next.seats)
         if 1 < len(change.together) < len(change.next.participants):
             step.mark("vs-merged")
         step.flush()
         self._place.view = change.next.words
         step.deliver(self._view_event(change, previous))
+        self._gone = {}
         step.flush()
         if self._settings.block == "ask" and previous is not None:
             step.deliver(Unblocked(change.id))
@@ -417,7 +358,7 @@ class StrongGroup:
         if streams is not None:
             mark, sequence, stable = streams.mark, streams.own.sequence, streams.own_floor()
         self._context.broadcast(
-            step, [ViewStart(mark, before, sequence, stable, self._flow.reading, self._since, weak)]
+            step, [ViewStart(mark, before, sequence, stable, self._flow.reading, self._stay.since, weak)]
         )
         self._context.deadlines.set("keep-alive", step.now + self._settings.keep_alive)
 
@@ -467,7 +408,7 @@ class StrongGroup:
     def _arrange(self, step: Step) -> None:
         """When to be called again."""
         deadlines, outgoing = self._context.deadlines, self._flow.outgoing
-        if self._phase is Phase.OUTSIDE:
+        if self.outside:
             return
         due = None
         for streams in (self._flow.streams, self._flow.future):
@@ -488,4 +429,4 @@ class StrongGroup:
         view = change.next
         earlier, before = (None, ()) if previous is None else (previous.id, previous.members)
         along = view.came_along(previous, change.together) or (self._context.process,)
-        return view_event(view.id, view.members, earlier, before, along, change.id)
+        return view_event(view.id, view.members, earlier, before, along, change.id, self._gone)

@@ -154,11 +154,14 @@ class Participation(Generic[G]):
             self._left[name] = group.resumption()
             del self._groups[name], self._numbers[group.number]
             self._agenda.remove(name)
-            return effects + self._link.leave(name)
+            return effects + self._leave(name, group)
         self._agenda.set(name, group.deadline())
         if group.take_changed_accusations():
             effects += self._link.accuse(name, group.accused)
         return effects
+
+    def _leave(self, name: str, group: G) -> list[Effect]:
+        return self._link.leave(name)
 
     def _note_own_pause(self, now: int, wall: int) -> list[Effect]:
         """Whoever was stopped asks its server whether it still counts, before it sends anything (N20)."""

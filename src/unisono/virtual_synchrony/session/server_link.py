@@ -27,6 +27,7 @@ from unisono.wire.server_frames import (
     Ping,
     Pong,
     Refused,
+    Removed,
     Standing,
     StartChange,
     Welcome,
@@ -103,16 +104,16 @@ class ServerLink:
     def join(self, standing: Standing) -> list[Effect]:
         return self._link.say(write_server_frame(JoinGroup(standing)))
 
-    def leave(self, group: str) -> list[Effect]:
+    def leave(self, group: str, removed: Removed = ()) -> list[Effect]:
         self._known.pop(group, None)
-        return self._link.say(write_server_frame(LeaveGroup(group)))
+        return self._link.say(write_server_frame(LeaveGroup(group, removed)))
 
     def accuse(self, group: str, accused: Iterable[ProcessId]) -> list[Effect]:
         return self._link.say(write_server_frame(Accusation(group, tuple(accused))))
 
-    def charge(self, group: str, added: Iterable[ProcessId], removed: Iterable[ProcessId]) -> list[Effect]:
+    def charge(self, group: str, added: Iterable[ProcessId], removed: Removed) -> list[Effect]:
         """A controller speaks for these too, or no longer for those."""
-        return self._link.say(write_server_frame(Charges(group, tuple(added), tuple(removed))))
+        return self._link.say(write_server_frame(Charges(group, tuple(added), removed)))
 
     def ask(self, now: int) -> list[Effect]:
         """Find out whether the server has said all that it has to say: Confirmed follows."""
@@ -175,13 +176,13 @@ class ServerLink:
         if not frame.anew and frame.group not in self._known:
             return None  # said before the server knew that this client had left the group
         known = {} if frame.anew else dict(self._known[frame.group])
-        for process in frame.removed:
+        for process, _ in frame.removed:
             known.pop(process, None)
         known.update((entry.process, entry) for entry in frame.added)
         if digest_of(known) != frame.digest:
             return "a difference that does not fit what was told before"
         entries = tuple(known.values())
-        view = SessionView(frame.view, entries)
+        view = SessionView(frame.view, entries, dict(frame.removed))
         if self._process not in view.seats:
             return "a start-change for a view without this client"
         self._known[frame.group] = known

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from unisono.events import View, ViewReason
 from unisono.identity import ProcessId, StartPoint, ViewId
-from unisono.wire.server_frames import Entry
+from unisono.wire.server_frames import Departure, Entry
+
+_WORDS = {
+    Departure.UNKNOWN: ViewReason.GONE,
+    Departure.SUSPECTED: ViewReason.SUSPECTED,
+    Departure.LEFT: ViewReason.LEFT,
+    Departure.RESTARTED: ViewReason.RESTARTED,
+}
+NOTHING_TOLD: Mapping[ProcessId, Departure] = {}
 
 
 class SessionView:
     """An identifier with its members in order. Participants send streams and cuts, and are named by their seats.
 
     A member is a participant, or a controller is one for it. A controller is no member: its entry names itself as
-    the one that speaks for it.
+    the one that speaks for it. `gone` is what the servers say of those who were expected before, and are not here.
     """
 
-    __slots__ = ("_voices", "id", "mark", "members", "participants", "seats", "words")
+    __slots__ = ("_voices", "gone", "id", "mark", "members", "participants", "seats", "words")
 
-    def __init__(self, view_id: ViewId, entries: Iterable[Entry]) -> None:
+    def __init__(
+        self, view_id: ViewId, entries: Iterable[Entry], gone: Mapping[ProcessId, Departure] = NOTHING_TOLD
+    ) -> None:
         self.id = view_id
+        self.gone = gone
         self.mark = view_id.mark
         self.words = str(view_id)
         voices = {entry.process: entry.via for entry in entries}
@@ -51,11 +62,16 @@ def view_event(
     before: tuple[ProcessId, ...],
     along: tuple[ProcessId, ...],
     change: int,
+    gone: Mapping[ProcessId, Departure],
 ) -> View:
-    """What an application is told of a new view, that follows one with the members `before`."""
-    known, now = set(before), set(members)
+    """What an application is told of a new view, that follows one with the members `before`; `gone` says why."""
+    known, now, names = set(before), set(members), {member.name for member in members}
     came = [(member, ViewReason.JOINED) for member in members if member not in known]
-    went = [(member, ViewReason.LEFT) for member in before if member not in now]
+    went = [
+        (member, ViewReason.RESTARTED if member.name in names else _WORDS[gone.get(member, Departure.UNKNOWN)])
+        for member in before
+        if member not in now
+    ]
     return View(
         id=view,
         previous=previous,

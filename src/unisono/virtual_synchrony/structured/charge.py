@@ -41,7 +41,7 @@ from unisono.wire.controller_frames import (
     Took,
     Upward,
 )
-from unisono.wire.server_frames import digest_of
+from unisono.wire.server_frames import Departure, digest_of
 
 TOOK_BYTES = 1 << 16
 """After so many bytes that the application has taken, the controller is told."""
@@ -54,6 +54,7 @@ class ChargeGroup:
         "_clock",
         "_deadlines",
         "_expected",
+        "_gone",
         "_in_flight",
         "_in_flight_bytes",
         "_index",
@@ -86,6 +87,8 @@ class ChargeGroup:
         self._phase = Phase.OUTSIDE
         self._sends = Sends.BLOCKED
         self._expected: dict[ProcessId, None] = {}
+        self._gone: dict[ProcessId, Departure] = {}
+        """Why members of the view are not expected any more."""
         self._view: ViewId | None = None
         self._members: tuple[ProcessId, ...] = ()
         self._index = 0
@@ -281,7 +284,7 @@ class ChargeGroup:
             self._place.view = None
             step.record(MembershipRow(kind="JOIN", role="sender"))
         self._view, self._members = None, ()
-        self._expected = {}
+        self._expected, self._gone = {}, {}
         self._sends = Sends.BLOCKED
         self._deadlines.clear("block")
         self._in_flight.clear()
@@ -295,12 +298,14 @@ class ChargeGroup:
 
     def _on_prepare(self, step: Step, frame: Prepare) -> str | None:
         expected = {} if frame.anew else dict(self._expected)
-        for process in frame.removed:
+        for process, _ in frame.removed:
             expected.pop(process, None)
         expected.update(dict.fromkeys(frame.added))
         if digest_of(expected) != frame.digest:
             return "a difference that does not fit what was told before"
         self._expected = expected
+        gone = dict(frame.removed)
+        self._gone.update((member, gone[member]) for member in self._members if member in gone)
         self.last_change = max(self.last_change, frame.change)
         members = [Member(*member) for member in sorted(expected)]
         step.record(MembershipRow(kind="START_CHANGE", number=frame.change, members=members))
@@ -330,7 +335,9 @@ class ChargeGroup:
         self._view, self._members = frame.view, members
         self._place.view = str(frame.view)
         self._index = 0
-        step.deliver(view_event(frame.view, members, previous, before, along or (self._process,), self.last_change))
+        along = along or (self._process,)
+        step.deliver(view_event(frame.view, members, previous, before, along, self.last_change, self._gone))
+        self._gone = {}
         step.flush()
         if self._settings.block == "ask" and previous is not None:
             step.deliver(Unblocked(self.last_change))

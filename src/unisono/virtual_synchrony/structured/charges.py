@@ -8,7 +8,7 @@ from unisono.engine import Channel, Effect, SendFrame
 from unisono.identity import ProcessId, ViewId
 from unisono.virtual_synchrony.session.view import SessionView
 from unisono.wire.controller_frames import Dismissed, Installed, Prepare
-from unisono.wire.server_frames import digest_of, write_server_frame
+from unisono.wire.server_frames import Departure, digest_of, write_server_frame
 
 
 class Place:
@@ -31,12 +31,13 @@ class Place:
         self.outstanding = 0
         self.waiting = 0
 
-    def prepare(self, group: str, change: int, members: tuple[ProcessId, ...], digest: int) -> Effect:
+    def prepare(self, group: str, change: int, view: SessionView, digest: int) -> Effect:
         """Tell it that the view is about to change, as a difference to what it was told last."""
         told = {} if self._told is None else self._told
-        expected = dict.fromkeys(members)
+        expected = dict.fromkeys(view.members)
         added = tuple(member for member in expected if member not in told)
-        removed = tuple(member for member in told if member not in expected)
+        gone = [member for member in told if member not in expected]
+        removed = tuple((member, view.gone.get(member, Departure.UNKNOWN)) for member in gone)
         frame = Prepare(group, change, self._told is None, added, removed, digest)
         self._told = expected
         return SendFrame(self.channel, write_server_frame(frame))
@@ -70,7 +71,7 @@ class Charges:
     def prepare(self, group: str, change: int, expected: SessionView, controller: ProcessId) -> list[Effect]:
         """Tell those who are expected."""
         digest = digest_of(expected.members)
-        return [place.prepare(group, change, expected.members, digest) for place in self.of(expected, controller)]
+        return [place.prepare(group, change, expected, digest) for place in self.of(expected, controller)]
 
     def send_down(self, frame: bytes, size: int) -> list[Effect]:
         """A message for everybody in the view."""

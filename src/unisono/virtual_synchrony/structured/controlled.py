@@ -20,7 +20,7 @@ from unisono.virtual_synchrony.session.relaying import wrap
 from unisono.virtual_synchrony.session.view import SessionView
 from unisono.virtual_synchrony.structured.charges import Charges, Place
 from unisono.wire.controller_frames import Downward, Ready, Sent, Took, Upward
-from unisono.wire.server_frames import write_server_frame
+from unisono.wire.server_frames import Departure, write_server_frame
 
 
 def controller_settings(settings: Settings) -> Settings:
@@ -79,7 +79,7 @@ class ControlledGroup:
         self.certain = True
         self.charges = Charges()
         self.added: list[ProcessId] = []
-        self.removed: list[ProcessId] = []
+        self.removed: list[tuple[ProcessId, Departure]] = []
 
     # ── what the servers are told ──
 
@@ -132,7 +132,7 @@ class ControlledGroup:
         self.charges.places[process] = Place(process, channel)
         self.added.append(process)
 
-    def exit(self, process: ProcessId, now: int, wall: int) -> list[Effect]:
+    def exit(self, process: ProcessId, why: Departure, now: int, wall: int) -> list[Effect]:
         """A client is gone; what it sent goes its way."""
         place = self.charges.places.pop(process, None)
         if place is None:
@@ -140,7 +140,7 @@ class ControlledGroup:
         if process in self.added:
             self.added.remove(process)
         else:
-            self.removed.append(process)
+            self.removed.append((process, why))
         if place.in_view or process in self._members:
             self._departed[process] = None
         return self._answer_block(now, wall)
@@ -169,7 +169,7 @@ class ControlledGroup:
         return [
             Note(Reason.SLOW_CHARGE),
             place.dismiss(self._name, reason),
-            *self.exit(place.process, now, wall),
+            *self.exit(place.process, Departure.SUSPECTED, now, wall),
         ]
 
     # ── the group ──

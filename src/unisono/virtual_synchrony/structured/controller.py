@@ -39,7 +39,7 @@ from unisono.wire.controller_frames import (
     FromCharge,
     read_charge_frame,
 )
-from unisono.wire.server_frames import Standing, write_server_frame
+from unisono.wire.server_frames import Departure, Standing, write_server_frame
 
 CHARGE_LIMIT = 10_000
 """So many clients have a channel to one controller at most."""
@@ -152,7 +152,7 @@ class Controller(Participation[ControlledGroup]):
         if isinstance(frame, Exit):
             client.groups.pop(frame.group, None)
             answer = SendFrame(channel, write_server_frame(Dismissed(frame.group, LEFT)))
-            return [*self._exit(frame.group, client.process, now, wall), answer]
+            return [*self._exit(frame.group, client.process, Departure.LEFT, now, wall), answer]
         group = self._groups.get(frame.group)
         place = None if group is None else group.charges.places.get(client.process)
         if group is None or place is None or place.channel != channel:
@@ -176,7 +176,7 @@ class Controller(Participation[ControlledGroup]):
                 continue
             earlier = group.charges.places.get(enter.process)
             if earlier is not None and earlier.channel != channel:
-                effects += self._settle(name, group.exit(enter.process, now, wall))
+                effects += self._settle(name, group.exit(enter.process, Departure.SUSPECTED, now, wall))
                 self._waiting[channel, name] = enter
                 continue
             group.enter(enter.process, channel)
@@ -185,11 +185,11 @@ class Controller(Participation[ControlledGroup]):
             effects += self._settle(name, [])
         return effects
 
-    def _exit(self, name: str, process: ProcessId, now: int, wall: int) -> list[Effect]:
+    def _exit(self, name: str, process: ProcessId, why: Departure, now: int, wall: int) -> list[Effect]:
         group = self._groups.get(name)
         if group is None:
             return []
-        effects = group.exit(process, now, wall)
+        effects = group.exit(process, why, now, wall)
         if not group.charges.places:
             effects += group.leave(now, wall)
         return self._settle(name, effects)
@@ -203,7 +203,7 @@ class Controller(Participation[ControlledGroup]):
             if client.process is not None and group is not None:
                 place = group.charges.places.get(client.process)
                 if place is None or place.channel == channel:
-                    effects += self._exit(name, client.process, now, wall)
+                    effects += self._exit(name, client.process, Departure.SUSPECTED, now, wall)
         return effects
 
     def _look_for_silent(self, now: int, wall: int) -> list[Effect]:
@@ -228,9 +228,12 @@ class Controller(Participation[ControlledGroup]):
     def _settle(self, name: str, effects: list[Effect]) -> list[Effect]:
         group = self._groups[name]
         if not group.outside and (group.added or group.removed):
-            effects += self._link.charge(name, group.added, group.removed)
+            effects += self._link.charge(name, group.added, tuple(group.removed))
             group.added, group.removed = [], []
         return super()._settle(name, effects)
+
+    def _leave(self, name: str, group: ControlledGroup) -> list[Effect]:
+        return self._link.leave(name, tuple(group.removed))
 
     def _standing(self, name: str) -> Standing:
         """A controller has seen what any of its clients has seen."""
