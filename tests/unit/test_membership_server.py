@@ -50,6 +50,7 @@ from unisono.wire.peer_frames import (
 from unisono.wire.server_frames import (
     Accusation,
     Attach,
+    Charge,
     Charges,
     Entry,
     JoinGroup,
@@ -266,7 +267,7 @@ def test_a_bad_frame_of_a_client_closes_its_channel(frame: bytes) -> None:
 @pytest.mark.parametrize(
     "frame",
     [
-        Charges(G, (BOB,), ()),
+        Charges(G, 0, (Charge(BOB, 1),), ()),
         JoinGroup(Standing("\n")),
         JoinGroup(Standing(G, CHANGE_LIMIT)),
         JoinGroup(Standing(G, 0, ViewId(CHANGE_LIMIT, TOM, 0))),
@@ -308,12 +309,12 @@ def test_who_does_not_say_who_it_is_is_turned_away() -> None:
     assert server.engine.deadline() is None
 
 
-def test_a_controller_speaks_for_others() -> None:
+def test_a_controller_comes_with_those_for_whom_it_speaks() -> None:
     server = Server()
-    server.attach(-1, ADA, Standing(G), controller=True)
-    ((_, start),) = frames(server.hear(-1, Charges(G, (BOB, CAT), ())), StartChange)
-    assert start.added == (Entry(BOB, "", ADA), Entry(CAT, "", ADA))
-    server.hear(-1, Charges(G, (), (BOB,)))
+    assert not frames(server.attach(-1, ADA, Standing(G), controller=True), StartChange)
+    ((_, start),) = frames(server.hear(-1, Charges(G, 0, (Charge(BOB, 1), Charge(CAT, 1)), ())), StartChange)
+    assert start.added == (Entry(ADA, "at-ada", ADA), Entry(BOB, "", ADA), Entry(CAT, "", ADA))
+    server.hear(-1, Charges(G, 0, (), (BOB,)))
     assert server.engine.members(G) == [ADA, CAT]
     server.give(ChannelClosed(Channel(-1)))
     assert server.engine.groups == []
@@ -322,8 +323,8 @@ def test_a_controller_speaks_for_others() -> None:
 def test_whom_a_controller_loses_and_finds_again_begins_anew() -> None:
     server = Server()
     server.attach(-1, ADA, Standing(G), controller=True)
-    server.hear(-1, Charges(G, (BOB,), ()))
-    assert frames(server.hear(-1, Charges(G, (BOB,), (BOB,))), NewView)
+    server.hear(-1, Charges(G, 0, (Charge(BOB, 1),), ()))
+    assert frames(server.hear(-1, Charges(G, 0, (Charge(BOB, 1),), (BOB,))), NewView)
 
 
 # Other servers.
