@@ -262,10 +262,12 @@ class Controller(Participation[ControlledGroup]):
         place = None if group is None else group.charges.places.get(news.process)
         if group is None or place is None or place.entry > news.entry:
             return []
+        channel, client = place.channel, self._clients[place.channel]
         if news.reason == NEWER_LIFE:
-            return self._supersede(place.channel, self._clients[place.channel], now, wall)
-        effects = self._mark("vs-claim-overruled") + group.dismiss(place, news.reason, now, wall)
-        return self._settle(news.group, effects)
+            return self._supersede(channel, client, now, wall)
+        client.groups.pop(news.group)
+        gone = self._exit(news.group, channel, news.process, now, wall)
+        return [*self._mark("vs-claim-overruled"), *gone, _dismissed(channel, news.group, news.reason)]
 
     def _on_moved(self, news: Moved, now: int, wall: int) -> list[Effect]:
         moved = news.server is not None and any(group.last_change for group in self._groups.values())
