@@ -88,7 +88,7 @@ state: $(STAMP) ## Let a member join with 500 MB of state and kill who gives it 
 sessions: $(STAMP) ## Let ten clients of three membership servers come, go and be killed for a minute, and one server too; audit their traces
 	$(BIN)/python -m tests.campaigns.sessions
 
-every-step: $(STAMP) ## Kill the forwarder, the slowest client, the joiner and each server after every step of a view change
+every-step: $(STAMP) ## Kill the forwarder, the slowest client, the joiner, each server and each controller after every step of a view change
 	$(BIN)/python -m tests.campaigns.every_step
 
 anew: $(STAMP) ## Run the tests that draw their examples with draws of their own, three times over; some minutes

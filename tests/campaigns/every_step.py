@@ -1,4 +1,4 @@
-"""Kills the forwarder, the slowest client, the joiner and each server after every step of a view change.
+"""Kills the forwarder, the slowest client, the joiner, each server and controller after every step of a view change.
 
 `make every-step` runs it, one run for each step and victim: no property may be violated, and always all who live end in
 one view with just the living. Every n-th step only, or one situation: `python -m tests.campaigns.every_step --every 10

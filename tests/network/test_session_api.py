@@ -326,6 +326,40 @@ def test_scripts_have_sessions_without_an_event_loop(realm: str) -> None:
     run(main())
 
 
+@pytest.mark.parametrize(
+    ("here", "there"), [("one", "one"), ("one", "other"), ("one", "server"), ("server", "one"), ("server", "other")]
+)
+def test_of_two_processes_with_one_name_the_older_goes_from_its_controller_too(
+    realm: str, here: str, there: str
+) -> None:
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            enter = stack.enter_async_context
+            first = await enter(MembershipServer(realm=realm))
+            second = await enter(MembershipServer(realm=realm, peers=[first.address]))
+            one = await enter(Controller(servers=[first.address], realm=realm))
+            other = await enter(Controller(servers=[second.address], realm=realm))
+            places: dict[str, dict[str, Any]] = {
+                "one": {"controllers": [one.address]},
+                "other": {"controllers": [other.address]},
+                "server": {"servers": [first.address]},
+            }
+            options: dict[str, Any] = {"realm": realm, "storage": "memory"}
+            eve = await enter(Session("eve", servers=[second.address], **options))
+            older = await enter(Session("ada", **places[here], **options))
+            watching, group = await joined([eve, older])
+            async with Session("ada", **places[there], **options) as newer:
+                await newer.join("g")
+                events = [event async for event in group]
+                assert isinstance(events[-1], DroppedOut)
+                assert "has this name" in events[-1].reason
+                await until(lambda: set(watching.members) == {eve.id, newer.id})
+                with pytest.raises(unisono.UnisonoError, match="has this name"):
+                    await older.join("g", timeout_seconds=0.2)
+
+    run(main())
+
+
 @pytest.mark.parametrize("apart", [False, True])
 def test_of_two_processes_with_one_name_the_older_one_is_told_and_goes(realm: str, apart: bool) -> None:
     async def main() -> None:

@@ -1,8 +1,9 @@
 """One view change taken apart: somebody is killed after each event of it, and the group must go on as if nothing were.
 
 Three members and three servers. The third member dies with messages on their way that only the first has, so that it
-must forward them; the second is the slowest. The steps are the events that the simulated world goes through from the
-first start-change to the last view: a frame or a datagram that arrives, a timer, a send.
+must forward them; the second is the slowest. Where controllers take part for the members, these are killed too. The
+steps are the events that the simulated world goes through from the first start-change to the last view: a frame or a
+datagram that arrives, a timer, a send.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from unisono.simulation.cast import cast_of
 from unisono.simulation.scenario import Fault, MemberPlan, Network, Scenario, Workload
 from unisono.simulation.world import World
 from unisono.trace.schema import AnyRow, ViewRow
@@ -27,11 +29,13 @@ SITUATIONS: dict[str, dict[str, Any]] = {
     "a member is gone and another joins": {"joins": True},
     "the application is asked to finish": {"block": "ask"},
     "sending goes on": {"joins": True, "optimistic": True, "optimistic_policy": "resend"},
+    "controllers take part": {"joins": True, "controllers": 2},
+    "clients of controllers are asked to finish": {"joins": True, "controllers": 2, "block": "ask"},
 }
 
 
-def scenario(joins: bool = False, **options: Any) -> Scenario:
-    """The view change, with one who joins in the middle of it or without."""
+def scenario(joins: bool = False, controllers: int = 0, **options: Any) -> Scenario:
+    """The view change, with one who joins in the middle of it or without, and by controllers or without."""
     last = DEATH - UNHEARD
     return Scenario(
         name="every-step",
@@ -39,6 +43,7 @@ def scenario(joins: bool = False, **options: Any) -> Scenario:
         seed=1,
         members=4 if joins else 3,
         servers=SERVERS,
+        controllers=controllers,
         duration=1500 * MILLISECOND,
         settle=SETTLE,
         network=Network(latency=200 * MICROSECOND, jitter=100 * MICROSECOND),
@@ -57,10 +62,8 @@ def scenario(joins: bool = False, **options: Any) -> Scenario:
 
 
 def victims(drawn: Scenario) -> list[int]:
-    """Who may be killed, by machine: the forwarder, the slowest client, the joiner, each server."""
-    assert isinstance(drawn.members, int), "members are drawn"
-    members = [index for index in range(drawn.members) if index != DEAD]
-    return members + [drawn.members + number for number in range(SERVERS)]
+    """Who may be killed, by machine: the forwarder, the slowest client, the joiner, each server and each controller."""
+    return [machine for machine in range(cast_of(drawn).size) if machine != DEAD]
 
 
 class SteppedWorld(World):
@@ -97,7 +100,7 @@ def steps_of(drawn: Scenario) -> int:
     """How many steps the view change has if nobody is killed; it needs what it is about."""
     world = SteppedWorld(drawn)
     world.run()
-    assert world.counters["FORWARD"], "what only one has is forwarded"
+    assert world.counters["FORWARD"] or drawn.controllers, "what only one has is forwarded"
     assert not complaints(world)
     return world.last_step
 

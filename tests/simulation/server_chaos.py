@@ -18,6 +18,9 @@ class Chaos:
         """What a client that left the group knew of it last."""
         self._controllers = self._names[clients // 2 + 1 :: 2]
         self._charges = {name: [ProcessId(f"{name}-{n}", 1) for n in range(3)] for name in self._controllers}
+        self._wanderers = [ProcessId(f"w{n}", 1) for n in range(2)]
+        """Those who go from one controller to another, which the one that they leave does not notice."""
+        self._entries = 1
 
     def run(self, steps: int) -> None:
         world, random = self.world, self.world.random
@@ -57,7 +60,10 @@ class Chaos:
             client.join(GROUP)
             return
         if client.controller and GROUP in client.books and random.random() < 0.5:
-            client.charge(GROUP, *(charge for charge in self._charges[name] if random.random() < 0.5))
+            self._entries += 1
+            new = [charge for charge in (*self._charges[name], *self._wanderers) if random.random() < 0.5]
+            old = [charge for charge in client.charges.get(GROUP, {}) if charge in self._wanderers]
+            client.charge(GROUP, *dict.fromkeys((*new, *old)), entry=self._entries)
             return
         match random.randrange(8):
             case 0:

@@ -5,13 +5,14 @@ It keeps its own book: of the differences that it is told, and of the identifier
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from unisono.engine import Channel
 from unisono.identity import ProcessId, ViewId
 from unisono.wire.server_frames import (
     Accusation,
     Attach,
+    Charge,
     Charges,
     Departure,
     Entry,
@@ -19,6 +20,7 @@ from unisono.wire.server_frames import (
     JoinGroup,
     LeaveGroup,
     NewView,
+    Overruled,
     Ping,
     Pong,
     Refused,
@@ -36,6 +38,14 @@ class Broken(AssertionError):
 def check(holds: bool, complaint: str) -> None:
     if not holds:
         raise Broken(complaint)
+
+
+Entries = dict[ProcessId, int]
+
+
+def charges_of(group: str, added: Entries, removed: Iterable[ProcessId] = ()) -> Charges:
+    claims = tuple(Charge(process, entry) for process, entry in added.items())
+    return Charges(group, 0, claims, tuple((process, Departure.LEFT) for process in removed))
 
 
 class Book:
@@ -71,7 +81,7 @@ class ModelClient:
         self.process = process
         self.controller = controller
         self.books: dict[str, Book] = {}
-        self.charges: dict[str, tuple[ProcessId, ...]] = {}
+        self.charges: dict[str, Entries] = {}
         self.accused: dict[str, tuple[ProcessId, ...]] = {}
         self.channel: Channel | None = None
         self.attached = False
@@ -90,8 +100,9 @@ class ModelClient:
             book.told_here = False
         standings = tuple(book.standing(group) for group, book in self.books.items())
         self._send(channel, Attach(self.process, self.controller, standings))
-        for group, charges in self.charges.items():
-            self._send(channel, Charges(group, charges, ()))
+        if self.controller:
+            for group in self.books:
+                self._send(channel, charges_of(group, self.charges.get(group, {})))
         for group, accused in self.accused.items():
             self._send(channel, Accusation(group, accused))
 
@@ -103,6 +114,8 @@ class ModelClient:
         book = self.books[group] = Book()
         book.change = 0 if last is None else last.change
         self.say(JoinGroup(book.standing(group)))
+        if self.controller:
+            self.say(charges_of(group, self.charges.get(group, {})))
 
     def leave(self, group: str) -> Book:
         self.say(LeaveGroup(group))
@@ -114,11 +127,12 @@ class ModelClient:
         self.accused[group] = accused
         self.say(Accusation(group, accused))
 
-    def charge(self, group: str, *charges: ProcessId) -> None:
-        before = self.charges.get(group, ())
-        self.charges[group] = charges
-        added = tuple(one for one in charges if one not in before)
-        self.say(Charges(group, added, tuple((one, Departure.LEFT) for one in before if one not in charges)))
+    def charge(self, group: str, *charges: ProcessId, entry: int = 1) -> None:
+        """Speak for these and nobody else; whoever is new came by that entry."""
+        before = self.charges.get(group, {})
+        self.charges[group] = {one: before.get(one, entry) for one in charges}
+        added = {one: entry for one in charges if one not in before}
+        self.say(charges_of(group, added, (one for one in before if one not in charges)))
 
     def ping(self) -> None:
         self._pings += 1
@@ -139,6 +153,9 @@ class ModelClient:
                 self._on_view(group, view)
             case Refused():
                 self.refused = True
+            case Overruled(group, process, entry, _):
+                if self.charges.get(group, {}).get(process, entry + 1) <= entry:
+                    del self.charges[group][process]
             case Pong(number):
                 check(number <= self._pings, "a ping was answered that was never sent")
             case Welcome():

@@ -14,6 +14,7 @@ from unisono.wire.peer_frames import LinkState, Listed, Proposal, RosterChange, 
 from unisono.wire.server_frames import (
     Accusation,
     Attach,
+    Charge,
     Charges,
     Departure,
     Entry,
@@ -75,7 +76,12 @@ class Hostile:
         drawn: list[object] = [
             JoinGroup(self.standing()),
             LeaveGroup(self.group(), self.gone()),
-            Charges(self.group(), self.some(), self.gone()),
+            Charges(
+                self.group(),
+                self.random.randrange(3),
+                tuple(Charge(process, self.random.randrange(3)) for process in self.some()),
+                self.gone(),
+            ),
             Accusation(self.group(), self.some()),
             Ping(1),
         ]

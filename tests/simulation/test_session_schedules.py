@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -11,6 +12,7 @@ from tests.simulation.session_worlds import moment, run_session, session
 from unisono.engine import Address, Channel, ChannelFailed, ChannelOpened, FrameReceived
 from unisono.identity import ProcessId
 from unisono.settings import Settings
+from unisono.simulation.cast import controller as controller_number
 from unisono.simulation.cast import server
 from unisono.simulation.scenario import Fault, GroupPlan, MemberPlan, Network, Scenario, Workload
 from unisono.trace.schema import DeliverRow, SendRow, ViewRow
@@ -151,6 +153,54 @@ def test_parted_servers_announce_two_views_with_one_number_to_a_client() -> None
     last = {row.process: row.view for row in world.rows if isinstance(row, ViewRow) and row.group == "g"}
     assert len(last) == 3
     assert len(set(last.values())) == 1
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_client_stays_with_the_controller_that_it_came_to_last(restart: bool) -> None:
+    """Its first controller was stopped and has not missed it. It learns of it, or claims it at a server that is new."""
+    stopped, only = controller_number(0), server(0)
+    again = Fault(kind="crash", at=2500 * MILLISECOND, members=(only,), restart=100 * MILLISECOND)
+    drawn = session(
+        servers=1,
+        controllers=2,
+        duration=6 * SECOND,
+        workloads=(Workload(group="g", senders=(1,), rate=10.0, size=50),),
+        server_timeout=SECOND,
+        faults=(
+            Fault(kind="pause", at=2 * SECOND, members=(stopped,), lasts=1400 * MILLISECOND),
+            cut((stopped,), (0,), 2100, 5000),
+            cut((0,), (stopped,), 2100, 5000),
+            *((again,) if restart else ()),
+        ),
+    )
+    world = run_session(drawn)
+    assert not world.monitors.violations
+    mine = [row.kind for row in world.rows if row.process == "p0" and row.kind in ("EXCLUDED", "VIEW")]
+    assert mine.count("EXCLUDED") == 1
+    assert mine[-1] == "VIEW"
+    assert world.marks["vs-claim-overruled"] == 1
+
+
+def test_clients_get_one_view_when_their_controllers_come_and_go() -> None:
+    """A controller comes with its first client and goes with its last; the view that changes nothing is left out."""
+    plans = tuple(MemberPlan(index=index, joins=2 * SECOND, leaves=4 * SECOND) for index in (1, 3))
+    drawn = session(
+        members=5,
+        servers=2,
+        controllers=2,
+        duration=6 * SECOND,
+        workloads=(Workload(group="g", rate=10.0, size=50),),
+        member_plans=plans,
+    )
+    world = run_session(drawn)
+    assert not world.monitors.violations
+    seen: dict[str, list[list[str]]] = {}
+    for row in world.rows:
+        if isinstance(row, ViewRow):
+            seen.setdefault(row.process, []).append([start.source for start in row.start])
+    assert seen["p0"][-1] == ["p0", "p2", "p4"]
+    for views in seen.values():
+        assert all(earlier != later for earlier, later in pairwise(views))
 
 
 def test_nobody_is_accused_between_two_keep_alives() -> None:

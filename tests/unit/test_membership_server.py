@@ -50,14 +50,18 @@ from unisono.wire.peer_frames import (
     read_peer_frame,
 )
 from unisono.wire.server_frames import (
+    ELSEWHERE,
+    NEWER_LIFE,
     Accusation,
     Attach,
+    Charge,
     Charges,
     Departure,
     Entry,
     JoinGroup,
     LeaveGroup,
     NewView,
+    Overruled,
     Ping,
     Pong,
     Refused,
@@ -270,7 +274,8 @@ def test_a_bad_frame_of_a_client_closes_its_channel(frame: bytes) -> None:
 @pytest.mark.parametrize(
     "frame",
     [
-        Charges(G, (BOB,), ()),
+        Charges(G, 0, (Charge(BOB, 1),), ()),
+        Charges(G, CHANGE_LIMIT, (), ()),
         JoinGroup(Standing("\n")),
         JoinGroup(Standing(G, CHANGE_LIMIT)),
         JoinGroup(Standing(G, 0, ViewId(CHANGE_LIMIT, TOM, 0))),
@@ -312,12 +317,12 @@ def test_who_does_not_say_who_it_is_is_turned_away() -> None:
     assert server.engine.deadline() is None
 
 
-def test_a_controller_speaks_for_others() -> None:
+def test_a_controller_comes_with_those_for_whom_it_speaks() -> None:
     server = Server()
-    server.attach(-1, ADA, Standing(G), controller=True)
-    ((_, start),) = frames(server.hear(-1, Charges(G, (BOB, CAT), ())), StartChange)
-    assert start.added == (Entry(BOB, "", ADA), Entry(CAT, "", ADA))
-    server.hear(-1, Charges(G, (), ((BOB, Departure.LEFT),)))
+    assert not frames(server.attach(-1, ADA, Standing(G), controller=True), StartChange)
+    ((_, start),) = frames(server.hear(-1, Charges(G, 0, (Charge(BOB, 1), Charge(CAT, 1)), ())), StartChange)
+    assert start.added == (Entry(ADA, "at-ada", ADA), Entry(BOB, "", ADA), Entry(CAT, "", ADA))
+    server.hear(-1, Charges(G, 0, (), ((BOB, Departure.LEFT),)))
     assert server.engine.members(G) == [ADA, CAT]
     server.give(ChannelClosed(Channel(-1)))
     assert server.engine.groups == []
@@ -326,8 +331,76 @@ def test_a_controller_speaks_for_others() -> None:
 def test_whom_a_controller_loses_and_finds_again_begins_anew() -> None:
     server = Server()
     server.attach(-1, ADA, Standing(G), controller=True)
-    server.hear(-1, Charges(G, (BOB,), ()))
-    assert frames(server.hear(-1, Charges(G, (BOB,), ((BOB, Departure.LEFT),))), NewView)
+    server.hear(-1, Charges(G, 0, (Charge(BOB, 1),), ()))
+    assert frames(server.hear(-1, Charges(G, 0, (Charge(BOB, 1),), ((BOB, Departure.LEFT),))), NewView)
+
+
+def overruled(said: list[object]) -> list[tuple[int, ProcessId, int, str]]:
+    """Who is told that it speaks for whom no longer."""
+    return [(channel, frame.process, frame.entry, frame.reason) for channel, frame in frames(said, Overruled)]
+
+
+def controllers() -> Server:
+    """A server with two controllers, the first of which speaks for one client by its second entry."""
+    server = Server()
+    server.attach(-1, ADA, Standing(G), controller=True)
+    server.attach(-2, DAN, Standing(G), controller=True)
+    server.hear(-1, Charges(G, 0, (Charge(BOB, 2),), ()))
+    server.hear(-2, Charges(G, 0, (Charge(CAT, 1),), ()))
+    return server
+
+
+def test_of_two_controllers_that_claim_a_client_the_later_entry_counts() -> None:
+    server = controllers()
+    assert overruled(server.hear(-2, Charges(G, 0, (Charge(BOB, 1),), ()))) == [(-2, BOB, 1, ELSEWHERE)]
+    said = server.hear(-2, Charges(G, 0, (Charge(BOB, 3),), ()))
+    assert overruled(said) == [(-1, BOB, 2, ELSEWHERE)]
+    assert Entry(BOB, "", DAN) in frames(said, StartChange)[-1][1].added
+    assert not frames(server.hear(-1, Charges(G, 0, (), ((BOB, Departure.LEFT),))), StartChange)
+
+
+def test_what_a_controller_says_twice_changes_nothing() -> None:
+    server = controllers()
+    assert not frames(server.hear(-1, Charges(G, 0, (Charge(BOB, 2),), ())), StartChange)
+
+
+def test_what_the_clients_of_a_controller_saw_is_heeded() -> None:
+    server = controllers()
+    ((_, start), _) = frames(server.hear(-1, Charges(G, 40, (Charge(ProcessId("eve", 2), 1),), ())), StartChange)
+    assert start.change > 40
+
+
+def test_a_later_entry_at_another_server_overrules_the_one_here() -> None:
+    server = controllers()
+    server.link(-9, SUE)
+    listing = [Listed(Entry(BOB, "", UMA), True, claim=claim) for claim in (1, 3)]
+    assert not overruled(server.hear(-9, update(listing[0], version=10)))
+    assert overruled(server.hear(-9, update(listing[1], version=11))) == [(-1, BOB, 2, ELSEWHERE)]
+    assert overruled(server.hear(-1, Charges(G, 0, (Charge(BOB, 2),), ()))) == [(-1, BOB, 2, ELSEWHERE)]
+
+
+def test_a_newer_life_ends_the_one_that_a_controller_speaks_for() -> None:
+    newer = ProcessId("bob", 3)
+    server = controllers()
+    assert overruled(server.hear(-2, Charges(G, 0, (Charge(newer, 1),), ()))) == [(-1, BOB, 2, NEWER_LIFE)]
+    assert overruled(server.hear(-1, Charges(G, 0, (Charge(BOB, 4),), ()))) == [(-1, BOB, 4, NEWER_LIFE)]
+    server = controllers()
+    assert overruled(server.attach(-3, newer, Standing(G))) == [(-1, BOB, 2, NEWER_LIFE)]
+    assert server.engine.members(G) == [ADA, newer, CAT, DAN]
+    server = controllers()
+    server.link(-9, SUE)
+    assert overruled(server.hear(-9, update(listed(newer), version=10))) == [(-1, BOB, 2, NEWER_LIFE)]
+
+
+def test_a_client_gives_way_to_a_newer_life_at_a_controller_and_an_older_one_is_refused() -> None:
+    newer = ProcessId("eve", 3)
+    server = controllers()
+    server.attach(-3, ProcessId("eve", 2), Standing(G))
+    ((channel, refused),) = frames(server.hear(-1, Charges(G, 0, (Charge(newer, 1),), ())), Refused)
+    assert (channel, refused.reason) == (-3, NEWER_LIFE)
+    assert server.engine.members(G) == [ADA, BOB, CAT, DAN, newer]
+    ((_, refused),) = frames(server.attach(-4, ProcessId("eve", 2), Standing(G)), Refused)
+    assert refused.reason == NEWER_LIFE
 
 
 # Why somebody is gone.
@@ -447,7 +520,7 @@ def test_no_frame_has_another_reason(why: object) -> None:
     gone: Any = ((BOB, why),)
     change = RosterChange(0, 1, (), gone, ())
     assert read_client_frame(write_server_frame(LeaveGroup(G, gone))) is None
-    assert read_client_frame(write_server_frame(Charges(G, (), gone))) is None
+    assert read_client_frame(write_server_frame(Charges(G, 0, (), gone))) is None
     assert read_server_frame(write_server_frame(StartChange(G, 1, ViewId(1, TOM, 1), True, (), gone, 0))) is None
     assert read_peer_frame(write_server_frame(RosterUpdate(G, 1, change))) is None
     assert read_peer_frame(write_server_frame(Proposal(G, 1, (TOM,), (1,), 0, change))) is None

@@ -142,7 +142,7 @@ def cast_of(scenario: Scenario) -> Cast:
 def largest_cast(scenario: Scenario) -> Cast:
     """As many of each as a seed may draw."""
 
-    def most(count: int | tuple[int, int]) -> int:
-        return count if isinstance(count, int) else count[1]
+    def most(count: int | tuple[int, ...]) -> int:
+        return count if isinstance(count, int) else max(count)
 
     return Cast(most(scenario.members), most(scenario.servers), most(scenario.controllers))

@@ -37,8 +37,12 @@ def draw(scenario: Scenario, seed: int) -> Scenario:
     return draw_churn(drawn, seed) if drawn.churns else drawn
 
 
-def _drawn(count: int | tuple[int, int], seed: int, name: str) -> int:
-    return count if isinstance(count, int) else stream(seed, name).randint(*count)
+def _drawn(count: int | tuple[int, ...], seed: int, name: str) -> int:
+    """One number, one of a range, or one of several to choose from."""
+    if isinstance(count, int):
+        return count
+    choice = stream(seed, name)
+    return choice.randint(*count) if len(count) == 2 else choice.choice(count)
 
 
 def _draw_options(options: dict[str, Any], seed: int, name: str) -> dict[str, Any]:

@@ -224,11 +224,12 @@ class _Drawer:
         return [Fault(kind=kind, at=self._at, members=members, restart=restart, disk=disk)]
 
     def _all_of_some_kind(self) -> tuple[int, ...]:
-        """Everybody, or where there are servers perhaps all members or all servers."""
+        """Everybody, or where there are servers perhaps all members, all servers or all controllers."""
         if not self._cast.servers:
             return self._everybody
-        servers = tuple(who for who in self._everybody if kind_of(who) == "server")
-        return self._random.choice((self._everybody, self._everybody[: self._members], servers))
+        kinds = ("member", "server", *(("controller",) if self._cast.controllers else ()))
+        some = [tuple(who for who in self._everybody if kind_of(who) == kind) for kind in kinds]
+        return self._random.choice((self._everybody, *some))
 
     def hold(self, kind: str) -> list[Fault]:
         members = self._some(1 if kind == "isolate" else 2, members=kind in OF_APPLICATIONS)

@@ -159,7 +159,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
     members: int | tuple[int, int] = 3
     sites: int | None = None
     servers: int | tuple[int, int] = 0
-    controllers: int | tuple[int, int] = 0
+    controllers: int | tuple[int, ...] = 0
     state: int | None = None
     duration: int = 10 * SECOND
     settle: int = 10 * SECOND

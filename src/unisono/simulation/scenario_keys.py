@@ -27,6 +27,7 @@ from unisono.simulation.scenario_values import (
     number,
     one_of,
     one_or_range,
+    one_range_or_choice,
     or_word,
     whole,
 )
@@ -165,7 +166,7 @@ SCENARIO_KEYS: dict[str, Key] = {
     "members": Key(one_or_range(whole(1, MEMBER_LIMIT))),
     "sites": Key(whole(1, MEMBER_LIMIT)),
     "servers": Key(one_or_range(whole(0, SERVER_LIMIT))),
-    "controllers": Key(one_or_range(whole(0, CONTROLLER_LIMIT))),
+    "controllers": Key(one_range_or_choice(whole(0, CONTROLLER_LIMIT))),
     "state": Key(SIZE),
     "duration": Key(SPAN),
     "settle": Key(TIME),

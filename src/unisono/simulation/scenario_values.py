@@ -151,6 +151,18 @@ def one_or_range(value: Value) -> Value:
     return Value(read, write)
 
 
+def one_range_or_choice(value: Value) -> Value:
+    """As `one_or_range`; a list of more than two is to choose from, each as likely as another."""
+    plain = one_or_range(value)
+
+    def read(raw: object) -> Any:
+        if isinstance(raw, list) and len(raw) > 2:
+            return tuple(value.read(part) for part in raw)
+        return plain.read(raw)
+
+    return Value(read, plain.write)
+
+
 def one_of(names: Sequence[str], later: Sequence[str] = (), word: str = "") -> Value:
     """One of these names; those of `later` are known and not offered yet."""
 

@@ -16,12 +16,16 @@ from unisono.wire.server_frames import GroupName, Number, Removed, decoders, rea
 
 
 class Enter(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A client wants to be in a group, for the first time on this channel or again; `change` is the last it saw."""
+    """A client wants to be in a group, for the first time on this channel or again; `change` is the last it saw.
+
+    `entry` counts over all that one process enters: where it is known to two controllers, the later entry counts.
+    """
 
     code: ClassVar[int] = 1
     process: ProcessId
     group: GroupName
     change: Number
+    entry: Number
 
 
 class Exit(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -124,7 +128,7 @@ LEFT = "it left"
 class Dismissed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The controller speaks for this client no longer in a group, and says why; the client may enter again.
 
-    With the reason LEFT it answers an Exit: nothing of that stay follows.
+    With the reason LEFT it answers an Exit: nothing of that stay follows. With NEWER_LIFE the client has to go.
     """
 
     code: ClassVar[int] = 21

@@ -26,13 +26,15 @@ Servers = Annotated[tuple[ProcessId, ...], Meta(max_length=SERVERS_LIMIT)]
 class Listed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A client in the roster of a server: attached to it, or kept for a while until it comes somewhere.
 
-    `held` is the view that it has, or has been told of, if the server knows who is in it; `accused` whom it accuses.
+    `held` is the view that it has, or has been told of, if the server knows who is in it; `accused` whom it accuses;
+    `claim` is, where a controller speaks for it, by which entry.
     """
 
     entry: Entry
     attached: bool
     held: ViewId | None = None
     accused: Annotated[tuple[ProcessId, ...], Meta(max_length=ACCUSED_LIMIT)] = ()
+    claim: Number = 0
 
 
 class RosterChange(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -23,6 +23,8 @@ Place = Annotated[str, Meta(max_length=256)]
 """An address as drivers spell it; empty where nobody sends datagrams there."""
 NEWER_LIFE = "another process that is newer has this name"
 """Why a client is refused for good: names are unique among those that live."""
+ELSEWHERE = "it has come to another controller since"
+"""Why a controller does not speak for a client any more."""
 
 
 class Departure(IntEnum):
@@ -88,12 +90,24 @@ class LeaveGroup(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     removed: Removed = ()
 
 
+class Charge(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A client that a controller speaks for, by its entry there: of two that claim one, the later entry counts."""
+
+    process: ProcessId
+    entry: Number
+
+
 class Charges(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A controller speaks for these clients too, or no longer for those."""
+    """A controller speaks for these clients too, or no longer for those.
+
+    The first after it came to a group says all for whom it speaks there: with it the controller is in the group.
+    `change` is the last start-change that any of its clients saw.
+    """
 
     code: ClassVar[int] = 4
     group: GroupName
-    added: tuple[ProcessId, ...]
+    change: Number
+    added: tuple[Charge, ...]
     removed: Removed
 
 
@@ -165,11 +179,22 @@ class Refused(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     reason: Annotated[str, Meta(max_length=512)]
 
 
+class Overruled(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A controller does not speak for this client any more, by that entry or an earlier one, and why: ELSEWHERE, or
+    NEWER_LIFE."""
+
+    code: ClassVar[int] = 21
+    group: GroupName
+    process: ProcessId
+    entry: Number
+    reason: Annotated[str, Meta(max_length=512)]
+
+
 FromClient = Attach | JoinGroup | LeaveGroup | Charges | Accusation | Ping
-FromServer = Welcome | StartChange | NewView | Pong | Refused
+FromServer = Welcome | StartChange | NewView | Pong | Refused | Overruled
 
 _CLIENT: tuple[type[FromClient], ...] = (Attach, JoinGroup, LeaveGroup, Charges, Accusation, Ping)
-_SERVER: tuple[type[FromServer], ...] = (Welcome, StartChange, NewView, Pong, Refused)
+_SERVER: tuple[type[FromServer], ...] = (Welcome, StartChange, NewView, Pong, Refused, Overruled)
 
 
 def decoders(kinds: Iterable[Any]) -> dict[int, msgspec.msgpack.Decoder[Any]]:

@@ -6,7 +6,7 @@ was `touched`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -15,7 +15,18 @@ from unisono.virtual_synchrony.servers.clients import Client, Clients, Told
 from unisono.virtual_synchrony.servers.group import MEMBERS_LIMIT, Group
 from unisono.virtual_synchrony.servers.outbox import Outbox
 from unisono.wire.peer_frames import Listed, RosterChange
-from unisono.wire.server_frames import Accusation, Charges, Departure, Entry, NewView, Removed, Standing
+from unisono.wire.server_frames import (
+    ELSEWHERE,
+    NEWER_LIFE,
+    Accusation,
+    Charges,
+    Departure,
+    Entry,
+    NewView,
+    Overruled,
+    Removed,
+    Standing,
+)
 
 GROUPS_LIMIT = 16_384
 """The most groups that a server knows of."""
@@ -64,10 +75,17 @@ class Attendance:
     # What clients say.
 
     def join(self, client: Client, standing: Standing) -> None:
+        """A client is in a group from now on; a controller, once it says for whom."""
+        if client.controller and standing.group not in client.told:
+            client.coming[standing.group] = standing
+        else:
+            self._join(client, standing)
+
+    def _join(self, client: Client, standing: Standing) -> None:
         """A client begins a stay in a group, perhaps in the view that it has already."""
         group = self.touch(standing.group)
-        seen = max(standing.change, *(view.start for view in (standing.view, standing.offered) if view), 0)
-        group.floor, group.highest = max(group.floor, seen), max(group.highest, seen)
+        group.heed(max(standing.change, *(view.start for view in (standing.view, standing.offered) if view), 0))
+        self._overrule(group, {client.process.name: Listed(client.entry, True)})
         held = group.held_by(client.process, standing)
         client.told[group.name] = Told(self._begin_stay(group, Listed(client.entry, True, held)))
         if held is not None and held != standing.view:  # it may not know that it stands
@@ -75,6 +93,7 @@ class Attendance:
 
     def leave(self, client: Client, name: str, why: Departure, removed: Removed = ()) -> None:
         """A client is in a group no longer, and nobody whom it speaks for is."""
+        client.coming.pop(name, None)
         if client.told.pop(name, None) is not None:
             group = self.touch(name)
             reasons = {client.process: why, **dict(removed)}
@@ -94,24 +113,41 @@ class Attendance:
 
     def charge(self, client: Client, frame: Charges) -> str | None:
         """A controller speaks for other clients than before, or what is wrong with what it says."""
-        group = self._groups.get(frame.group)
-        if not client.controller or group is None or frame.group not in client.told:
+        if not client.controller or (frame.group not in client.told and frame.group not in client.coming):
             return "it is no controller of that group"
+        group = self.touch(frame.group)
         if len(group.own.clients) + len(frame.added) > MEMBERS_LIMIT:
             return "it speaks for too many"
-        self.touch(frame.group)
+        group.heed(frame.change)
+        if frame.group in client.coming:
+            self._join(client, client.coming.pop(frame.group))
         for process, why in frame.removed:
             listed = group.own.clients.get(process)
             if listed is not None and listed.entry.via == client.process != process:
                 self._remove(group, process, why)
-        mine = group.own.clients[client.process]
-        for process in frame.added:
-            own = group.own.clients.get(process)
-            if own is None or own.entry.via not in (None, process):  # who has a channel of its own speaks for itself
-                kept = group.find(process)
-                stays = kept is not None and not kept.attached and kept.entry.via == client.process
-                held = mine.held if kept is not None and stays and kept.held == mine.held else None
-                self._begin_stay(group, Listed(Entry(process, "", client.process), True, held))
+        mine, newest = group.own.clients[client.process], group.newest_lives()
+        coming: dict[str, Listed] = {}
+        for process, entry in ((charge.process, charge.entry) for charge in frame.added):
+            own, known = group.own.clients.get(process), group.find(process)
+            listed = Listed(Entry(process, "", client.process), True, claim=entry)
+            if newest.get(process.name, 0) > process.incarnation:
+                self._tell_overruled(group, listed, NEWER_LIFE)
+            elif known is not None and known.claim > entry:
+                self._tell_overruled(group, listed, ELSEWHERE)
+            elif own is None or own.entry.via not in (None, process):  # who has a channel of its own speaks for itself
+                coming[process.name] = listed
+        self._overrule(group, coming)
+        for listed in coming.values():
+            own, kept = group.own.clients.get(listed.entry.process), group.find(listed.entry.process)
+            if own is not None and own.attached and (own.claim, own.entry.via) == (listed.claim, client.process):
+                continue
+            stays = kept is not None and (kept.attached, kept.claim, kept.entry.via) == (
+                False,
+                listed.claim,
+                client.process,
+            )
+            held = mine.held if kept is not None and stays and kept.held == mine.held else None
+            self._begin_stay(group, replace(listed, held=held))
         return None
 
     def accuse(self, client: Client, frame: Accusation) -> None:
@@ -144,18 +180,40 @@ class Attendance:
                     self._remove(group, process, Departure.UNKNOWN)
 
     def give_way(self, group: Group, change: RosterChange) -> list[Client]:
-        """Newer lives of names are elsewhere: whom was kept of older ones goes. The clients that have to go too."""
-        superseded: dict[str, Client] = {}
-        for listed in change.listed:
-            process = listed.entry.process
-            if not listed.attached:
-                continue
-            for orphan in [one for one in group.orphans if one.name == process.name and one < process]:
+        """Some came elsewhere: whoever of the same names is here by an earlier life or entry goes.
+
+        The clients that have to go too: those with a channel of their own.
+        """
+        there = {listed.entry.process.name: listed for listed in change.listed if listed.attached}
+        self._overrule(group, there)
+        for orphan in list(group.orphans):
+            if orphan.name in there and orphan < there[orphan.name].entry.process:
                 self._remove(group, orphan, Departure.RESTARTED)
-            client = self._clients.named(process.name)
-            if client is not None and client.process < process:
-                superseded[process.name] = client
-        return list(superseded.values())
+        clients = ((self._clients.named(name), listed.entry.process) for name, listed in there.items())
+        return [client for client, process in clients if client is not None and client.process < process]
+
+    def _overrule(self, group: Group, newer: Mapping[str, Listed]) -> None:
+        """Whom own controllers speak for by an earlier life or entry than these, by name, is theirs no longer."""
+        if not newer:
+            return
+        for process, mine in list(group.own.clients.items()):
+            theirs = newer.get(process.name)
+            if theirs is None or not mine.attached or mine.entry.via in (None, process):
+                continue
+            if process < theirs.entry.process:
+                self._remove(group, process, Departure.RESTARTED)
+                self._tell_overruled(group, mine, NEWER_LIFE)
+            elif process == theirs.entry.process and mine.claim < theirs.claim:
+                self._remove(group, process, Departure.UNKNOWN)
+                self._tell_overruled(group, mine, ELSEWHERE)
+
+    def _tell_overruled(self, group: Group, listed: Listed, reason: str) -> None:
+        """Tell the controller that speaks for a client by this entry."""
+        process, via = listed.entry.process, listed.entry.via
+        assert via is not None, "a controller speaks for it"
+        client = self._clients.named(via.name)
+        if client is not None and client.process == via:
+            self._outbox.send(client.channel, Overruled(group.name, process, listed.claim, reason))
 
     def succeed(self, process: ProcessId) -> None:
         """A newer life of a name came here: older ones are kept no longer."""

@@ -9,7 +9,7 @@ from unisono.identity import ProcessId, ViewId
 from unisono.virtual_synchrony.servers.group import Group
 from unisono.virtual_synchrony.servers.outbox import Outbox
 from unisono.virtual_synchrony.servers.parts import Part
-from unisono.wire.server_frames import Departure, Entry, NewView, StartChange, write_server_frame
+from unisono.wire.server_frames import Departure, Entry, NewView, Standing, StartChange, write_server_frame
 
 
 class Told:
@@ -28,7 +28,7 @@ class Told:
 class Client:
     """A client that has a channel to this server."""
 
-    __slots__ = ("address", "channel", "controller", "heard", "process", "told")
+    __slots__ = ("address", "channel", "coming", "controller", "heard", "process", "told")
 
     def __init__(self, process: ProcessId, channel: Channel, address: str, controller: bool, now: int) -> None:
         self.process = process
@@ -37,6 +37,8 @@ class Client:
         self.controller = controller
         self.heard = now
         self.told: dict[str, Told] = {}
+        self.coming: dict[str, Standing] = {}
+        """Where a controller wants to be, and has not said yet for whom it speaks."""
 
     @property
     def entry(self) -> Entry:

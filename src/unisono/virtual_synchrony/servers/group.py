@@ -97,6 +97,10 @@ class Group:
                 self.gone.pop(listed.entry.process, None)
         return len(copy.clients) <= MEMBERS_LIMIT
 
+    def heed(self, seen: int) -> None:
+        """An own client saw this start-change: what it is told next has a higher number."""
+        self.floor, self.highest = max(self.floor, seen), max(self.highest, seen)
+
     # Who is there.
 
     def clients(self, own: ProcessId, servers: tuple[ProcessId, ...]) -> dict[ProcessId, Listed]:
@@ -135,10 +139,10 @@ class Group:
         return view is None or self.views.get(view) != part.digest
 
     def find(self, process: ProcessId) -> Listed | None:
-        """What is known of a client, here or elsewhere."""
+        """What is known of a client, here or elsewhere: by its last entry, attached rather than kept."""
         rosters = [self.own.clients, *(copy.clients for copy in self.copies.values())]
         found = [roster[process] for roster in rosters if process in roster]
-        return max(found, key=lambda listed: listed.attached, default=None)
+        return max(found, key=lambda listed: (listed.claim, listed.attached), default=None)
 
     def depart(self, process: ProcessId, why: Departure) -> None:
         """Somebody is in a roster no longer."""
@@ -156,17 +160,18 @@ class Group:
                 return True
         return False
 
-    def newest_elsewhere(self, name: str) -> int:
-        """The highest incarnation under which other servers have somebody, or 0."""
-        return max(
-            (
-                process.incarnation
-                for copy in self.copies.values()
-                for process, listed in copy.clients.items()
-                if process.name == name and listed.attached
-            ),
-            default=0,
-        )
+    def newest(self, name: str) -> int:
+        """The highest incarnation under which somebody is here or with another server, or 0."""
+        return self.newest_lives().get(name, 0)
+
+    def newest_lives(self) -> dict[str, int]:
+        """The highest incarnation of each name that is here or with another server."""
+        newest: dict[str, int] = {}
+        for roster in (self.own.clients, *(copy.clients for copy in self.copies.values())):
+            for process, listed in roster.items():
+                if listed.attached and process.incarnation > newest.get(process.name, 0):
+                    newest[process.name] = process.incarnation
+        return newest
 
     # Which views there are.
 

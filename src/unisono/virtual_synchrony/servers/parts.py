@@ -39,8 +39,8 @@ def digest_of_parts(parts: Iterable[Part]) -> int:
 def unite(rosters: Iterable[Mapping[ProcessId, Listed]]) -> dict[ProcessId, Listed]:
     """All clients of some servers, in order.
 
-    Of a name the newest life counts, and who is attached before who is only kept. Whom a controller speaks for is
-    there only as long as its controller.
+    Of a name the newest life counts, of a life where it came last, and who is attached before who is only kept. Whom a
+    controller speaks for is there only as long as its controller.
     """
     newest: dict[str, Listed] = {}
     for roster in rosters:
@@ -52,8 +52,8 @@ def unite(rosters: Iterable[Mapping[ProcessId, Listed]]) -> dict[ProcessId, List
     return {process: listed for process, listed in sorted(there.items()) if (listed.entry.via or process) in there}
 
 
-def _rank(listed: Listed) -> tuple[int, bool]:
-    return listed.entry.process.incarnation, listed.attached
+def _rank(listed: Listed) -> tuple[int, int, bool]:
+    return listed.entry.process.incarnation, listed.claim, listed.attached
 
 
 def divide(clients: Mapping[ProcessId, Listed]) -> list[Part]:

@@ -65,7 +65,7 @@ class Reception:
 
     def on_frame(self, client: Client, data: bytes, now: int) -> None:
         client.heard = now
-        complaint = self._on_frame(client, read_client_frame(data))
+        complaint = self._on_frame(client, read_client_frame(data), now)
         if complaint is not None:
             self.turn_away(client, complaint, now)
 
@@ -100,7 +100,7 @@ class Reception:
         group = self._attendance.get(standing.group)
         if group is None:
             return "there are too many groups" if len(self._attendance) >= GROUPS_LIMIT else None
-        return NEWER_LIFE if group.newest_elsewhere(process.name) > process.incarnation else None
+        return NEWER_LIFE if group.newest(process.name) > process.incarnation else None
 
     def _attach(self, channel: Channel, address: Address, frame: Attach, now: int) -> None:
         known = self._clients.named(frame.process.name)
@@ -124,13 +124,13 @@ class Reception:
         for standing in frame.standings:
             self._attendance.join(client, standing)
 
-    def _on_frame(self, client: Client, frame: FromClient | None) -> str | None:
+    def _on_frame(self, client: Client, frame: FromClient | None, now: int) -> str | None:
         """Do what a client wants, or say what is wrong with it."""
         match frame:
             case Ping(number):
                 self._outbox.send(client.channel, Pong(number))
             case JoinGroup(standing):
-                if len(client.told) >= JOINED_LIMIT:
+                if len(client.told) + len(client.coming) >= JOINED_LIMIT:
                     return "it is in too many groups"
                 if (complaint := self._why_bad(client.process, standing)) is not None:
                     return complaint
@@ -138,9 +138,7 @@ class Reception:
             case LeaveGroup(group, removed):
                 self._attendance.leave(client, group, Departure.LEFT, removed)
             case Charges():
-                if any(why_bad_name(process.name) is not None for process in frame.added):
-                    return "it speaks for somebody with a bad name"
-                return self._attendance.charge(client, frame)
+                return self._on_charges(client, frame, now)
             case Accusation(_, accused):
                 if len(accused) > ACCUSED_LIMIT:
                     return "it accuses too many"
@@ -148,3 +146,21 @@ class Reception:
             case _:
                 return "a bad frame of a client"
         return None
+
+    def _on_charges(self, client: Client, frame: Charges, now: int) -> str | None:
+        """A controller says for whom it speaks; with that it comes into a group where it wanted to be."""
+        names = [charge.process.name for charge in frame.added]
+        if any(name == client.process.name or why_bad_name(name) is not None for name in names):
+            return "it speaks for somebody with a bad name"
+        if frame.change >= CHANGE_LIMIT:
+            return "no start-change has such a number"
+        standing = client.coming.get(frame.group)
+        if standing is not None and (complaint := self._why_bad(client.process, standing)) is not None:
+            return complaint
+        complaint = self._attendance.charge(client, frame)
+        if complaint is None:
+            for charge in frame.added:
+                older = self._clients.named(charge.process.name)
+                if older is not None and older.process < charge.process:
+                    self.turn_away(older, NEWER_LIFE, now)
+        return complaint

@@ -5,6 +5,7 @@ A client takes part for itself, a controller for its clients.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 from unisono.clock import LamportClock
@@ -15,10 +16,10 @@ from unisono.reliable.agenda import Agenda
 from unisono.sealing import Seal
 from unisono.settings import Settings
 from unisono.virtual_synchrony.session.context import Context
-from unisono.virtual_synchrony.session.phases import Resumption
+from unisono.virtual_synchrony.session.phases import Departures, Resumption
 from unisono.virtual_synchrony.session.server_link import Agreed, Announced, Confirmed, Moved, ServerLink, Superseded
 from unisono.virtual_synchrony.session.view import SessionView
-from unisono.wire.server_frames import Standing
+from unisono.wire.server_frames import Charges, Overruled, Standing
 
 NO_GROUP = ""
 """Where events go that belong to the process."""
@@ -95,7 +96,7 @@ class Participation(Generic[G]):
         randomness: Randomness,
         seal: Seal,
         first_channel: int,
-        controller: bool = False,
+        charges: Callable[[], Iterable[Charges]] | None = None,
     ) -> None:
         self._process = process
         self._realm = realm
@@ -103,10 +104,10 @@ class Participation(Generic[G]):
         self._clock = clock
         self._randomness = randomness
         self._seal = seal
-        self._link = ServerLink(process, servers, settings, randomness, first_channel, self._standings, controller)
+        self._link = ServerLink(process, servers, settings, randomness, first_channel, self._standings, charges)
         self._groups: dict[str, G] = {}
         self._numbers: dict[int, str] = {}
-        self._left: dict[str, Resumption] = {}
+        self._left = Departures()
         self._agenda = Agenda()
         self._last_call: int | None = None
 
@@ -151,7 +152,7 @@ class Participation(Generic[G]):
         """What the servers are to be told after a group has done something."""
         group = self._groups[name]
         if group.outside:
-            self._left[name] = group.resumption()
+            self._left.keep(name, group.resumption())
             del self._groups[name], self._numbers[group.number]
             self._agenda.remove(name)
             return effects + self._leave(name, group)
@@ -202,6 +203,8 @@ class Participation(Generic[G]):
                         effects += self._settle(name, group.on_superseded(now, wall))
             elif isinstance(news, Moved):
                 effects += self._on_moved(news, now, wall)
+            elif isinstance(news, Overruled):
+                effects += self._on_overruled(news, now, wall)
             elif news.group in self._groups:
                 effects += self._on_view_news(self._groups[news.group], news, now, wall)
         return effects
@@ -213,6 +216,10 @@ class Participation(Generic[G]):
             if entry.address and entry.process != self._process:
                 group.locate(entry.process, Address(entry.address))
         return self._settle(news.group, group.on_start_change(news.change, news.view, now, wall))
+
+    def _on_overruled(self, news: Overruled, now: int, wall: int) -> list[Effect]:
+        """A controller speaks for a client no longer."""
+        return []  # who takes part for itself alone speaks for nobody
 
     def _on_moved(self, news: Moved, now: int, wall: int) -> list[Effect]:
         """Tell the application; a new server knows nothing of the accusations."""

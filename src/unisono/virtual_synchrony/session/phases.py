@@ -42,3 +42,38 @@ class Resumption:
         self.stretch = stretch
         self.change = change
         self.heard = heard or {}
+
+
+LEFT_LIMIT = 1024
+"""Of so many groups that were left last it is known exactly what a later stay goes on from."""
+
+
+class Departures:
+    """What later stays in groups that were left go on from.
+
+    Of groups that were left long ago only the highest numbers are kept, one for all of them: what comes after any of
+    them begins above. What was delivered in weak ones is forgotten, as it is of sources that are gone.
+    """
+
+    __slots__ = ("_floor", "_left")
+
+    def __init__(self) -> None:
+        self._floor = Resumption()
+        self._left: dict[str, Resumption] = {}
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def keep(self, group: str, resumption: Resumption) -> None:
+        """A group was left."""
+        self._left[group] = resumption
+        if len(self._left) > LEFT_LIMIT:
+            floor, old = self._floor, self._left.pop(next(iter(self._left)))
+            self._floor = Resumption(
+                max(floor.number, old.number), max(floor.stretch, old.stretch), max(floor.change, old.change)
+            )
+
+    def take(self, group: str) -> Resumption:
+        """A group is joined, perhaps again."""
+        floor = self._floor
+        return self._left.pop(group, None) or Resumption(floor.number, floor.stretch, floor.change)

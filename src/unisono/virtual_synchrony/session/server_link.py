@@ -24,6 +24,7 @@ from unisono.wire.server_frames import (
     JoinGroup,
     LeaveGroup,
     NewView,
+    Overruled,
     Ping,
     Pong,
     Refused,
@@ -68,13 +69,13 @@ class Superseded(Struct, frozen=True):
     """A newer process has the name of this one, and its place in every group."""
 
 
-News = Announced | Agreed | Moved | Confirmed | Superseded
+News = Announced | Agreed | Moved | Confirmed | Superseded | Overruled
 
 
 class ServerLink:
     """One client's way to one of the servers; `news` is what came of it."""
 
-    __slots__ = ("_controller", "_known", "_link", "_needed", "_process", "_standings", "news")
+    __slots__ = ("_charges", "_known", "_link", "_needed", "_process", "_standings", "news")
 
     def __init__(
         self,
@@ -84,10 +85,11 @@ class ServerLink:
         randomness: Randomness,
         first_channel: int,
         standings: Callable[[], Iterable[Standing]],
-        controller: bool = False,
+        charges: Callable[[], Iterable[Charges]] | None = None,
     ) -> None:
+        """With `charges` this is a controller: it says for whom it speaks right after where it stands."""
         self._process = process
-        self._controller = controller
+        self._charges = charges
         self._standings = standings
         self._link = Link(self, process, servers, settings, randomness, first_channel)
         self._known: dict[str, dict[ProcessId, Entry]] = {}
@@ -111,9 +113,9 @@ class ServerLink:
     def accuse(self, group: str, accused: Iterable[ProcessId]) -> list[Effect]:
         return self._link.say(write_server_frame(Accusation(group, tuple(accused))))
 
-    def charge(self, group: str, added: Iterable[ProcessId], removed: Removed) -> list[Effect]:
-        """A controller speaks for these too, or no longer for those."""
-        return self._link.say(write_server_frame(Charges(group, tuple(added), removed)))
+    def charge(self, charges: Charges) -> list[Effect]:
+        """A controller speaks for others than before."""
+        return self._link.say(write_server_frame(charges))
 
     def ask(self, now: int) -> list[Effect]:
         """Find out whether the server has said all that it has to say: Confirmed follows."""
@@ -142,7 +144,9 @@ class ServerLink:
 
     def greeting(self) -> list[bytes]:
         self._known.clear()
-        return [write_server_frame(Attach(self._process, self._controller, tuple(self._standings())))]
+        attach = Attach(self._process, self._charges is not None, tuple(self._standings()))
+        charges = () if self._charges is None else self._charges()
+        return [write_server_frame(frame) for frame in (attach, *charges)]
 
     def question(self, number: int) -> bytes:
         return write_server_frame(Ping(number))
@@ -166,6 +170,8 @@ class ServerLink:
         elif isinstance(frame, Pong):
             if frame.number >= self._needed:
                 self.news.append(Confirmed())
+        elif isinstance(frame, Overruled):
+            self.news.append(frame)
         elif isinstance(frame, Refused):
             if frame.reason == NEWER_LIFE:
                 self.news.append(Superseded())

@@ -19,7 +19,6 @@ from unisono.engine import (
 )
 from unisono.virtual_synchrony.session.group import StrongGroup
 from unisono.virtual_synchrony.session.participation import Participation
-from unisono.virtual_synchrony.session.phases import Resumption
 from unisono.virtual_synchrony.session.weak import WeakGroup
 
 
@@ -44,7 +43,7 @@ class Sessions(Participation[StrongGroup]):
 
     def _join(self, join: Join, now: int, wall: int) -> list[Effect]:
         kind = StrongGroup if join.settings.semantics == "strong" else WeakGroup
-        resumption = self._left.pop(join.group, Resumption())
+        resumption = self._left.take(join.group)
         self._add(join.group, kind(self._context(join.group, join.settings), resumption))
         effects = self._handle_in(join.group, join, now, wall)
         return effects + self._link.join(self._standing(join.group))

@@ -7,11 +7,13 @@ may be more than the others have, so that it comes along with nobody.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from unisono.clock import LamportClock
 from unisono.engine import BlockOk, Effect, EventsTaken, Fact, Join, Leave, Send
 from unisono.events import (
     Block,
+    DroppedOut,
     Excluded,
     Left,
     Message,
@@ -41,7 +43,7 @@ from unisono.wire.controller_frames import (
     Took,
     Upward,
 )
-from unisono.wire.server_frames import Departure, digest_of
+from unisono.wire.server_frames import NEWER_LIFE, Departure, digest_of
 
 TOOK_BYTES = 1 << 16
 """After so many bytes that the application has taken, the controller is told."""
@@ -53,6 +55,7 @@ class ChargeGroup:
     __slots__ = (
         "_clock",
         "_deadlines",
+        "_entries",
         "_expected",
         "_gone",
         "_in_flight",
@@ -76,8 +79,16 @@ class ChargeGroup:
     )
 
     def __init__(
-        self, name: str, process: ProcessId, settings: Settings, clock: LamportClock, resumption: Resumption
+        self,
+        name: str,
+        process: ProcessId,
+        settings: Settings,
+        clock: LamportClock,
+        resumption: Resumption,
+        entries: Callable[[], int],
     ) -> None:
+        """`entries` counts whenever this process enters a group at a controller."""
+        self._entries = entries
         self._name = name
         self._process = process
         self._settings = settings
@@ -115,7 +126,7 @@ class ChargeGroup:
 
     def greeting(self) -> Enter:
         """The first that a controller is told."""
-        return Enter(self._process, self._name, self.last_change)
+        return Enter(self._process, self._name, self.last_change, self._entries())
 
     # ── the application ──
 
@@ -256,11 +267,22 @@ class ChargeGroup:
                 complaint = "a view that was not prepared"
             else:
                 self._on_installed(step, frame)
+        elif frame.reason == NEWER_LIFE:
+            step.deliver(DroppedOut(f"{NEWER_LIFE}; give each process a name of its own"))
+            self._become_outside(step)
         else:
+            step.mark("vs-dismissed")
             self._begin_anew(step)
             if self._phase is Phase.MEMBER:
                 self.said.append(self.greeting())
         return self._finish(step), complaint
+
+    def on_welcomed(self, now: int, wall: int) -> list[Effect]:
+        """This process is with another controller than before, or with its first."""
+        step = Step(self._place, now, wall)
+        if self.last_change:
+            step.mark("vs-controller-changed")
+        return step.finish()
 
     def _release(self, step: Step, number: int) -> None:
         """The controller answers for these messages from now on."""

@@ -18,11 +18,12 @@ class Place:
     left the controller.
     """
 
-    __slots__ = ("_told", "channel", "in_view", "outstanding", "process", "ready", "waiting")
+    __slots__ = ("_told", "channel", "entry", "in_view", "outstanding", "process", "ready", "waiting")
 
-    def __init__(self, process: ProcessId, channel: Channel) -> None:
+    def __init__(self, process: ProcessId, channel: Channel, entry: int) -> None:
         self.process = process
         self.channel = channel
+        self.entry = entry
         self._told: dict[ProcessId, None] | None = None
         """The members that it was told last."""
         self.in_view = False
@@ -50,7 +51,7 @@ class Place:
         return SendFrame(self.channel, write_server_frame(Dismissed(group, reason)))
 
 
-class Charges:
+class Attendants:
     """All clients of one group at this controller, in the order in which they came."""
 
     __slots__ = ("places",)

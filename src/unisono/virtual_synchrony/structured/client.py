@@ -27,7 +27,7 @@ from unisono.reliable.agenda import Agenda
 from unisono.settings import Settings
 from unisono.virtual_synchrony.session.link import Link
 from unisono.virtual_synchrony.session.participation import NO_GROUP, stopped_for
-from unisono.virtual_synchrony.session.phases import Resumption
+from unisono.virtual_synchrony.session.phases import Departures
 from unisono.virtual_synchrony.structured.charge import ChargeGroup
 from unisono.wire.controller_frames import (
     LEFT,
@@ -46,6 +46,7 @@ class ChargeSessions:
     __slots__ = (
         "_agenda",
         "_clock",
+        "_entered",
         "_frames",
         "_groups",
         "_last_call",
@@ -72,7 +73,9 @@ class ChargeSessions:
         self._clock = clock
         self._link = Link(self, process, controllers, settings, randomness, first_channel)
         self._groups: dict[str, ChargeGroup] = {}
-        self._left: dict[str, Resumption] = {}
+        self._left = Departures()
+        self._entered = 0
+        """How often this process has entered any group at any controller."""
         self._leaving: dict[str, int] = {}
         """How often this client left each group and the controller did not answer yet: it speaks of an earlier stay."""
         self._agenda = Agenda()
@@ -106,8 +109,8 @@ class ChargeSessions:
                 effects += self._settle(name, self._groups[name].handle(fact, now, wall))
             effects += self._link.on_time(now)
         elif isinstance(fact, Join):
-            resumption = self._left.pop(fact.group, Resumption())
-            group = ChargeGroup(fact.group, self._process, fact.settings, self._clock, resumption)
+            resumption = self._left.take(fact.group)
+            group = ChargeGroup(fact.group, self._process, fact.settings, self._clock, resumption, self._next_entry)
             self._groups[fact.group] = group
             effects += self._settle(fact.group, group.handle(fact, now, wall))
         elif isinstance(fact, Leave | Send | EventsTaken | BlockOk):
@@ -133,7 +136,7 @@ class ChargeSessions:
         if group.outside:
             if self._link.attached:
                 self._leaving[name] = self._leaving.get(name, 0) + 1
-            self._left[name] = group.resumption()
+            self._left.keep(name, group.resumption())
             del self._groups[name]
             self._agenda.remove(name)
         else:
@@ -157,7 +160,8 @@ class ChargeSessions:
             if self._welcomed:
                 return []
             self._welcomed = True
-            return [Deliver(NO_GROUP, "", 0, (ServerChanged(str(self._link.place)),))]
+            effects: list[Effect] = [Deliver(NO_GROUP, "", 0, (ServerChanged(str(self._link.place)),))]
+            return effects + [effect for group in self._groups.values() for effect in group.on_welcomed(now, wall)]
         if frame.group in self._leaving:
             if isinstance(frame, Dismissed) and frame.reason == LEFT:
                 self._leaving[frame.group] -= 1
@@ -170,6 +174,10 @@ class ChargeSessions:
         effects, complaint = group.on_frame(frame, now, wall)
         effects = self._settle(frame.group, effects)
         return effects if complaint is None else effects + self._link.leave(now, complaint)
+
+    def _next_entry(self) -> int:
+        self._entered += 1
+        return self._entered
 
     # ── what the link asks ──
 

@@ -18,9 +18,9 @@ from unisono.virtual_synchrony.session.group import StrongGroup
 from unisono.virtual_synchrony.session.phases import Resumption
 from unisono.virtual_synchrony.session.relaying import wrap
 from unisono.virtual_synchrony.session.view import SessionView
-from unisono.virtual_synchrony.structured.charges import Charges, Place
-from unisono.wire.controller_frames import Downward, Ready, Sent, Took, Upward
-from unisono.wire.server_frames import Departure, write_server_frame
+from unisono.virtual_synchrony.structured.charges import Attendants, Place
+from unisono.wire.controller_frames import Downward, Enter, Ready, Sent, Took, Upward
+from unisono.wire.server_frames import Charge, Charges, Departure, write_server_frame
 
 
 def controller_settings(settings: Settings) -> Settings:
@@ -39,12 +39,11 @@ def controller_settings(settings: Settings) -> Settings:
 class ControlledGroup:
     """A strong group whose application is the clients of this controller.
 
-    `added` and `removed` are what the servers are to be told of its clients.
+    `added`, by their entries, and `removed` are what the servers are to be told of its clients.
     """
 
     __slots__ = (
         "_asked",
-        "_departed",
         "_engine",
         "_last_ticket",
         "_limit",
@@ -56,6 +55,7 @@ class ControlledGroup:
         "certain",
         "charges",
         "removed",
+        "seen",
         "settings",
     )
 
@@ -70,22 +70,23 @@ class ControlledGroup:
         self._tickets: dict[int, tuple[Place, int, int]] = {}
         """Whose message, with which number, and how large each send is."""
         self._members: tuple[ProcessId, ...] = ()
-        self._departed: dict[ProcessId, None] = {}
-        """Clients that went and are still in the view: they cannot come again before it has changed.
-
-        So are those that went after the view was announced and before it was installed.
-        """
         self.settings = context.settings
         self.certain = True
-        self.charges = Charges()
-        self.added: list[ProcessId] = []
-        self.removed: list[tuple[ProcessId, Departure]] = []
+        self.charges = Attendants()
+        self.added: dict[ProcessId, int] = {}
+        self.removed: dict[ProcessId, Departure] = {}
+        self.seen = 0
+        """The last start-change that any of its clients saw before it came."""
 
     # ── what the servers are told ──
 
     @property
     def outside(self) -> bool:
         return self._engine.outside
+
+    @property
+    def leaving(self) -> bool:
+        return self._engine.leaving
 
     @property
     def number(self) -> int:
@@ -114,7 +115,9 @@ class ControlledGroup:
         self._engine.locate(process, address)
 
     def resumption(self) -> Resumption:
-        return self._engine.resumption()
+        resumption = self._engine.resumption()
+        resumption.change = max(resumption.change, self.seen)
+        return resumption
 
     def deadline(self) -> int | None:
         return self._engine.deadline()
@@ -123,26 +126,42 @@ class ControlledGroup:
 
     def may_enter(self, process: ProcessId) -> bool:
         """Whether a client may begin a stay: not one who is in the view, or expected in the next, by an earlier one."""
-        engine, expected = self._engine, self._engine.expected
-        here = process in self.charges.places
-        awaited = not here and expected is not None and expected.voice(process) == self._process
-        return process not in self._departed and not awaited and not engine.outside and not engine.leaving
+        return not self.counts(process) and not self.outside and not self.leaving
 
-    def enter(self, process: ProcessId, channel: Channel) -> None:
-        self.charges.places[process] = Place(process, channel)
-        self.added.append(process)
+    def counts(self, process: ProcessId) -> bool:
+        """Whether a client of this controller is in the view or expected in the next."""
+        views = (self._engine.view, self._engine.expected)
+        return any(view is not None and view.voice(process) == self._process for view in views)
+
+    def enter(self, enter: Enter, channel: Channel) -> None:
+        process = enter.process
+        assert process not in self.charges.places, "who enters again has gone before"
+        self.charges.places[process] = Place(process, channel, enter.entry)
+        self.added[process] = enter.entry
+        self.seen = max(self.seen, enter.change)
+
+    def take_changed_charges(self) -> Charges | None:
+        """What the servers are to be told of its clients, if anything; when the last goes, so does the group."""
+        if self.outside or self.leaving or not (self.added or self.removed):
+            return None
+        added = tuple(Charge(process, entry) for process, entry in self.added.items())
+        removed = tuple(self.removed.items())
+        self.added, self.removed = {}, {}
+        return Charges(self._name, self.seen, added, removed)
+
+    def all_charges(self) -> Charges:
+        """All clients, for a server that knows of none."""
+        self.added, self.removed = {}, {}
+        places = self.charges.places.values()
+        return Charges(self._name, self.seen, tuple(Charge(place.process, place.entry) for place in places), ())
 
     def exit(self, process: ProcessId, why: Departure, now: int, wall: int) -> list[Effect]:
         """A client is gone; what it sent goes its way."""
         place = self.charges.places.pop(process, None)
         if place is None:
             return []
-        if process in self.added:
-            self.added.remove(process)
-        else:
-            self.removed.append((process, why))
-        if place.in_view or process in self._members:
-            self._departed[process] = None
+        if self.added.pop(process, None) is None:
+            self.removed[process] = why
         return self._answer_block(now, wall)
 
     def on_frame(self, place: Place, frame: Upward | Ready | Took, now: int, wall: int) -> list[Effect]:
@@ -255,12 +274,6 @@ class ControlledGroup:
         self._members = view.members
         installed = self._engine.view
         assert installed is not None, "it was just installed"
-        gone = [
-            process
-            for process in view.members
-            if installed.voice(process) == self._process and process not in self.charges.places
-        ]
-        self._departed = {process: None for process in (*self._departed, *gone) if process in members}
         effects: list[Effect] = []
         for place in list(self.charges.places.values()):
             if installed.voice(place.process) == self._process:

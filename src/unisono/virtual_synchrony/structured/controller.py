@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from unisono.clock import LamportClock
 from unisono.engine import (
     Address,
@@ -18,15 +16,16 @@ from unisono.engine import (
     Note,
     PacketReceived,
     Randomness,
+    Record,
     SendFrame,
     TimePassed,
 )
 from unisono.identity import ProcessId
 from unisono.sealing import Seal
 from unisono.settings import Settings
+from unisono.trace.schema import GaugeRow
 from unisono.virtual_synchrony.reasons import Reason
 from unisono.virtual_synchrony.session.participation import Participation, stopped_for
-from unisono.virtual_synchrony.session.phases import Resumption
 from unisono.virtual_synchrony.session.server_link import Moved
 from unisono.virtual_synchrony.structured.controlled import ControlledGroup, controller_settings
 from unisono.wire.controller_frames import (
@@ -39,7 +38,7 @@ from unisono.wire.controller_frames import (
     FromCharge,
     read_charge_frame,
 )
-from unisono.wire.server_frames import Departure, Standing, write_server_frame
+from unisono.wire.server_frames import NEWER_LIFE, Charges, Departure, Overruled, write_server_frame
 
 CHARGE_LIMIT = 10_000
 """So many clients have a channel to one controller at most."""
@@ -65,7 +64,7 @@ class _Client:
 class Controller(Participation[ControlledGroup]):
     """All groups of one controller, and its clients."""
 
-    __slots__ = ("_changes", "_clients", "_group_settings", "_looks_at", "_waiting")
+    __slots__ = ("_clients", "_group_settings", "_looks_at", "_names", "_waiting")
 
     def __init__(
         self,
@@ -78,13 +77,13 @@ class Controller(Participation[ControlledGroup]):
         seal: Seal,
         first_channel: int,
     ) -> None:
-        super().__init__(process, realm, servers, settings, clock, randomness, seal, first_channel, controller=True)
+        super().__init__(process, realm, servers, settings, clock, randomness, seal, first_channel, self._charges)
         self._group_settings = controller_settings(settings)
         self._clients: dict[Channel, _Client] = {}
         self._waiting: dict[tuple[Channel, str], Enter] = {}
         """Who wants to enter a group that it is about to leave, or that this controller leaves."""
-        self._changes: dict[str, int] = {}
-        """The last start-change that any client has seen, by group."""
+        self._names: dict[str, Channel] = {}
+        """The channel of the newest life of each name."""
         self._looks_at: int | None = None
 
     @property
@@ -143,21 +142,46 @@ class Controller(Participation[ControlledGroup]):
         if isinstance(frame, ClientAlive):
             return [SendFrame(channel, write_server_frame(ControllerAlive(frame.number)))]
         if isinstance(frame, Enter):
-            client.process = frame.process
-            client.groups[frame.group] = None
-            self._changes[frame.group] = max(self._changes.get(frame.group, 0), frame.change)
-            self._waiting[channel, frame.group] = frame
-            return []
+            return self._on_enter(channel, client, frame, now, wall)
         assert client.process is not None, "who has not entered any group says nothing else"
         if isinstance(frame, Exit):
             client.groups.pop(frame.group, None)
-            answer = SendFrame(channel, write_server_frame(Dismissed(frame.group, LEFT)))
-            return [*self._exit(frame.group, client.process, Departure.LEFT, now, wall), answer]
+            return [
+                *self._exit(frame.group, channel, client.process, Departure.LEFT, now, wall),
+                _dismissed(channel, frame.group, LEFT),
+            ]
         group = self._groups.get(frame.group)
         place = None if group is None else group.charges.places.get(client.process)
         if group is None or place is None or place.channel != channel:
             return []  # it was dismissed, and did not know it yet
         return self._settle(frame.group, group.on_frame(place, frame, now, wall))
+
+    def _on_enter(self, channel: Channel, client: _Client, enter: Enter, now: int, wall: int) -> list[Effect]:
+        """A client wants to be in a group. An older life of its name has to go, or it is an older life itself."""
+        client.process = enter.process
+        effects: list[Effect] = []
+        other = self._names.get(enter.process.name)
+        known = None if other is None else self._clients[other].process
+        if other is not None and known is not None and other != channel:
+            if known > enter.process:
+                return [*self._mark("vs-newer-life"), _dismissed(channel, enter.group, NEWER_LIFE)]
+            if known < enter.process:
+                effects += self._supersede(other, self._clients[other], now, wall)
+        self._names[enter.process.name] = channel
+        client.groups[enter.group] = None
+        self._waiting[channel, enter.group] = enter
+        group = self._groups.get(enter.group)
+        return effects + (self._mark("vs-entry-waits") if group is not None and group.counts(enter.process) else [])
+
+    def _supersede(self, channel: Channel, client: _Client, now: int, wall: int) -> list[Effect]:
+        """A newer process has the name of a client: it has to go from all of its groups."""
+        assert client.process is not None, "it entered"
+        effects = self._mark("vs-newer-life")
+        groups, client.groups = client.groups, {}
+        for name in groups:
+            effects += self._exit(name, channel, client.process, Departure.RESTARTED, now, wall)
+            effects.append(_dismissed(channel, name, NEWER_LIFE))
+        return effects
 
     def _let_in(self, now: int, wall: int) -> list[Effect]:
         """Take those in who can enter now."""
@@ -171,23 +195,25 @@ class Controller(Participation[ControlledGroup]):
             if group is None:
                 effects += self._open(name, now, wall)
                 group = self._groups[name]
+            earlier = group.charges.places.get(enter.process)
+            if earlier is not None and earlier.entry >= enter.entry:
+                continue  # it said so before
+            if earlier is not None:
+                effects += self._settle(name, group.exit(enter.process, Departure.UNKNOWN, now, wall))
             if not group.may_enter(enter.process):
                 self._waiting[channel, name] = enter
                 continue
-            earlier = group.charges.places.get(enter.process)
-            if earlier is not None and earlier.channel != channel:
-                effects += self._settle(name, group.exit(enter.process, Departure.SUSPECTED, now, wall))
-                self._waiting[channel, name] = enter
-                continue
-            group.enter(enter.process, channel)
-            if enter.change > group.last_change:
-                effects += self._link.join(self._standing(name))
+            group.enter(enter, channel)
             effects += self._settle(name, [])
         return effects
 
-    def _exit(self, name: str, process: ProcessId, why: Departure, now: int, wall: int) -> list[Effect]:
+    def _exit(
+        self, name: str, channel: Channel, process: ProcessId, why: Departure, now: int, wall: int
+    ) -> list[Effect]:
+        """A client is in a group no longer, unless it is there by another channel."""
         group = self._groups.get(name)
-        if group is None:
+        place = None if group is None else group.charges.places.get(process)
+        if group is None or (place is not None and place.channel != channel):
             return []
         effects = group.exit(process, why, now, wall)
         if not group.charges.places:
@@ -197,14 +223,12 @@ class Controller(Participation[ControlledGroup]):
     def _lose(self, channel: Channel, client: _Client, now: int, wall: int) -> list[Effect]:
         """A client's channel has ended."""
         del self._clients[channel]
-        effects: list[Effect] = []
-        for name in client.groups:
-            group = self._groups.get(name)
-            if client.process is not None and group is not None:
-                place = group.charges.places.get(client.process)
-                if place is None or place.channel == channel:
-                    effects += self._exit(name, client.process, Departure.SUSPECTED, now, wall)
-        return effects
+        if client.process is None:
+            return []
+        if self._names.get(client.process.name) == channel:
+            del self._names[client.process.name]
+        process, why = client.process, Departure.SUSPECTED
+        return [effect for name in client.groups for effect in self._exit(name, channel, process, why, now, wall)]
 
     def _look_for_silent(self, now: int, wall: int) -> list[Effect]:
         if self._looks_at is None or now < self._looks_at:
@@ -212,7 +236,8 @@ class Controller(Participation[ControlledGroup]):
         effects: list[Effect] = []
         for channel, client in list(self._clients.items()):
             if now - client.heard >= self._settings.server_timeout:
-                effects += [Note(Reason.SILENT_CHARGE), CloseChannel(channel), *self._lose(channel, client, now, wall)]
+                effects += [*self._mark("vs-silent-charge"), Note(Reason.SILENT_CHARGE), CloseChannel(channel)]
+                effects += self._lose(channel, client, now, wall)
         self._looks_at = now + self._settings.server_interval if self._clients else None
         return effects
 
@@ -221,29 +246,44 @@ class Controller(Participation[ControlledGroup]):
     def _open(self, name: str, now: int, wall: int) -> list[Effect]:
         """The first client of a group is there."""
         context = self._context(name, self._group_settings)
-        group = ControlledGroup(context, self._left.pop(name, Resumption()))
+        group = ControlledGroup(context, self._left.take(name))
         self._add(name, group)
         return group.join(now, wall) + self._link.join(self._standing(name))
 
     def _settle(self, name: str, effects: list[Effect]) -> list[Effect]:
-        group = self._groups[name]
-        if not group.outside and (group.added or group.removed):
-            effects += self._link.charge(name, group.added, tuple(group.removed))
-            group.added, group.removed = [], []
+        charges = self._groups[name].take_changed_charges()
+        if charges is not None:
+            effects += self._link.charge(charges)
         return super()._settle(name, effects)
 
     def _leave(self, name: str, group: ControlledGroup) -> list[Effect]:
-        return self._link.leave(name, tuple(group.removed))
+        return self._link.leave(name, tuple(group.removed.items()))
 
-    def _standing(self, name: str) -> Standing:
-        """A controller has seen what any of its clients has seen."""
-        standing = super()._standing(name)
-        return replace(standing, change=max(standing.change, self._changes.get(name, 0)))
+    def _charges(self) -> list[Charges]:
+        """For whom it speaks, for a server that does not know it."""
+        return [group.all_charges() for group in self._groups.values()]
+
+    def _on_overruled(self, news: Overruled, now: int, wall: int) -> list[Effect]:
+        """A client has come elsewhere since, or a newer process has its name there."""
+        group = self._groups.get(news.group)
+        place = None if group is None else group.charges.places.get(news.process)
+        if group is None or place is None or place.entry > news.entry:
+            return []
+        channel, client = place.channel, self._clients[place.channel]
+        if news.reason == NEWER_LIFE:
+            return self._supersede(channel, client, now, wall)
+        client.groups.pop(news.group)
+        gone = self._exit(news.group, channel, news.process, Departure.UNKNOWN, now, wall)
+        return [*self._mark("vs-claim-overruled"), *gone, _dismissed(channel, news.group, news.reason)]
 
     def _on_moved(self, news: Moved, now: int, wall: int) -> list[Effect]:
-        """A new server knows nothing of the clients."""
-        effects: list[Effect] = []
-        if news.server is not None:
-            for name, group in self._groups.items():
-                effects += self._link.charge(name, group.charges.places, ())
-        return effects + super()._on_moved(news, now, wall)
+        moved = news.server is not None and any(group.last_change for group in self._groups.values())
+        return (self._mark("vs-controller-moved") if moved else []) + super()._on_moved(news, now, wall)
+
+    def _mark(self, name: str) -> list[Effect]:
+        """A hard situation was reached (see unisono.marks)."""
+        return [Record(GaugeRow(kind="MARK", name=name, value=1))] if self._settings.trace else []
+
+
+def _dismissed(channel: Channel, group: str, reason: str) -> Effect:
+    return SendFrame(channel, write_server_frame(Dismissed(group, reason)))
