@@ -634,6 +634,10 @@ def test_two_chats_meet_in_a_session(realm: str) -> None:
             bob.process.stdin.close()
             assert bob.process.wait(PATIENCE_SECONDS) == 0
             ada.wait_line("* bob left")
+            with closing(Talker("eve", [*command, "eve"])) as eve:
+                ada.wait_line("* eve is here")
+                eve.kill()
+                ada.wait_line("* eve is not heard any more")
 
     run(main())
 

@@ -459,6 +459,24 @@ def test_a_server_tells_why_a_client_is_gone(how: str, why: Departure) -> None:
     assert (told_why(said), told_why(said, -5)) == ({}, away), "it is told once, and of who is apart to newcomers"
 
 
+def test_who_was_with_a_controller_that_restarted_has_not_restarted() -> None:
+    server = Server()
+    server.attach(-1, CAT, Standing(G))
+    server.attach(-2, ADA, Standing(G), controller=True)
+    server.hear(-2, Charges(G, (BOB,), ()))
+    said = server.attach(-3, ProcessId("ada", 3), Standing(G), controller=True)
+    assert told_why(said) == {ADA: Departure.RESTARTED, BOB: Departure.SUSPECTED}
+
+
+def test_who_went_with_its_controller_went_as_that_says() -> None:
+    server = Server()
+    server.attach(-1, CAT, Standing(G))
+    server.attach(-2, ADA, Standing(G), controller=True)
+    server.hear(-2, Charges(G, (BOB, DAN), ()))
+    said = server.hear(-2, LeaveGroup(G, ((BOB, Departure.SUSPECTED),)))
+    assert told_why(said) == {ADA: Departure.LEFT, BOB: Departure.SUSPECTED, DAN: Departure.UNKNOWN}
+
+
 def settled(server: Server, said: list[object]) -> None:
     """SUE agrees to what the server proposes."""
     ((_, mine),) = frames(said, Proposal)

@@ -101,14 +101,17 @@ class Attendance:
                 self._remove(group, process, reasons.get(process, Departure.UNKNOWN))
 
     def end(self, client: Client, kept: bool, now: int, servers: tuple[ProcessId, ...], why: Departure) -> None:
-        """The channel of a client is no more. If it was lost, the client may come back: it is kept for a while."""
+        """The channel of a client is no more. If it was lost, the client may come back: it is kept for a while.
+
+        Of those whom it spoke for nobody knows more than that.
+        """
         for name in list(client.told):
             group = self.touch(name)
             for process in _whole(group, client):
                 if kept and process in group.own.said and not group.is_attached_elsewhere(process, servers):
                     self._keep(group, group.own.clients[process], now)
                 else:
-                    self._remove(group, process, why)
+                    self._remove(group, process, why if process == client.process else Departure.SUSPECTED)
         client.told.clear()
 
     def charge(self, client: Client, frame: Charges) -> str | None:

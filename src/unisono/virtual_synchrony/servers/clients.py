@@ -78,7 +78,7 @@ class Clients:
 
     def start_change(self, group: Group, number: int, parts: Sequence[tuple[Part, ViewId]]) -> None:
         """Tell every client in these parts what is about to come. Most were told the same before: write it once."""
-        apart = {process for part, _ in parts for process in part.entries} if len(parts) > 1 else frozenset()
+        apart = (process for part, _ in parts for process in part.entries) if len(parts) > 1 else ()
         why = {**dict.fromkeys(apart, Departure.SUSPECTED), **group.gone}
         for part, view in parts:
             written: dict[int, bytes] = {}

@@ -106,7 +106,6 @@ class Reception:
         known = self._clients.named(frame.process.name)
         if known is not None:
             same = known.process == frame.process
-            why = Departure.LEFT if same else Departure.RESTARTED
             if same:
                 self._outbox.note("a client came anew")
                 self._outbox.close(known.channel)
@@ -114,8 +113,8 @@ class Reception:
                 self._outbox.refuse(known.channel, NEWER_LIFE)
             joined = {standing.group for standing in frame.standings}
             for name in [name for name in known.told if name not in joined]:
-                self._attendance.leave(known, name, why)
-            self.part_with(known, same, now, why)
+                self._attendance.leave(known, name, Departure.LEFT if same else Departure.RESTARTED)
+            self.part_with(known, same, now, Departure.SUSPECTED if same else Departure.RESTARTED)
         self._attendance.succeed(frame.process)
         client = Client(frame.process, channel, address, frame.controller, now)
         self._clients.add(client)
