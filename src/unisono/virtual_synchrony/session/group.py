@@ -19,7 +19,7 @@ from unisono.events import Block, DroppedOut, Left, SendAccepted, SendRefused, U
 from unisono.identity import NO_VIEW, ProcessId, ViewId
 from unisono.reliable.step import Place, Step
 from unisono.trace.schema import Member, MembershipRow
-from unisono.virtual_synchrony.reasons import Reason
+from unisono.virtual_synchrony.reasons import NAME_TAKEN, Reason
 from unisono.virtual_synchrony.session.change import ViewChange
 from unisono.virtual_synchrony.session.context import Context
 from unisono.virtual_synchrony.session.flow import Flow
@@ -30,7 +30,6 @@ from unisono.virtual_synchrony.session.synchronizing import Synchronizing
 from unisono.virtual_synchrony.session.view import SessionView, view_event
 from unisono.virtual_synchrony.session.watching import Watching
 from unisono.wire.messages import ControlPacket, DataPacket
-from unisono.wire.server_frames import NEWER_LIFE
 from unisono.wire.session_messages import Cut, CutRequest, SessionMessage, SessionRequest, ViewStart
 
 
@@ -43,7 +42,6 @@ class StrongGroup:
         "_context",
         "_flow",
         "_gauged_at",
-        "_misfit",
         "_phase",
         "_place",
         "_sends",
@@ -53,6 +51,7 @@ class StrongGroup:
         "_watching",
         "certain",
         "last_change",
+        "misfit",
         "offered",
     )
 
@@ -70,7 +69,7 @@ class StrongGroup:
         self._gauged_at = 0
         self._since = 0
         """The number of the first view of this stay, 0 before."""
-        self._misfit: str | None = None
+        self.misfit: str | None = None
         """Why this process cannot be in one group with another."""
         self.certain = True
         """Whether the server is known to count this process: not right after the process was stopped."""
@@ -194,7 +193,7 @@ class StrongGroup:
         """A newer process has the name of this one: the others are in views with that one."""
         step = Step(self._place, now, wall)
         if self._phase is not Phase.OUTSIDE:
-            self._drop_out(step, f"{NEWER_LIFE}; give each process a name of its own")
+            self._drop_out(step, NAME_TAKEN)
         return step.finish()
 
     def _finish(self, step: Step) -> list[Effect]:
@@ -250,7 +249,7 @@ class StrongGroup:
         if self._flow.refused:
             limit = self._settings.message_limit_bytes
             return f"a message is larger than message_limit_bytes ({limit}); join again with a larger one"
-        return self._misfit
+        return self.misfit
 
     def _drop_out(self, step: Step, reason: str) -> None:
         """This process cannot deliver what the others do, and goes."""
@@ -333,7 +332,7 @@ class StrongGroup:
             return
         if not mine or theirs < mine or (theirs == mine and weak):
             here, there = ("weak", "strong") if weak else ("strong", "weak")
-            self._misfit = f'{source.name} is in this group with semantics="{there}", and this process with "{here}"'
+            self.misfit = f'{source.name} is in this group with semantics="{there}", and this process with "{here}"'
 
     def _counts(self, member: ProcessId) -> bool:
         """Whether it is in the view, or expected in the next."""
