@@ -73,6 +73,8 @@ class Session:
                 'give the endpoints of membership servers, such as ["127.0.0.1:7500"], or of controllers, and not both',
             )
         self.settings = read_session_settings({"semantics": semantics, **settings})
+        if controllers and self.settings.semantics == "weak":
+            raise SettingError("semantics", "clients of controllers have strong groups; leave it out, or give servers")
         self.timeout_seconds = timeout_seconds
         self._asked = servers or controllers
         self._what = "membership server" if servers else "controller"
@@ -144,6 +146,8 @@ class Session:
                 "semantics",
                 'a strong session has strong groups only; open it with semantics="weak", which may have both',
             )
+        if chosen.optimistic and self._what == "controller":
+            raise SettingError("optimistic", "clients of controllers wait while the view changes; leave it out")
         timeout = self.timeout_seconds if timeout_seconds is None else timeout_seconds
         joined = SessionGroup(group, self._open_process, chosen, PROTOCOL, timeout, self._why_no_view, on_block)
         if group not in self._groups or not self._groups[group].joined:

@@ -510,6 +510,26 @@ def test_who_comes_with_other_semantics_is_told_and_the_group_goes_on(realm: str
     run(main())
 
 
+def test_clients_of_a_controller_cannot_be_in_a_weak_group_and_the_group_goes_on(realm: str) -> None:
+    async def main() -> None:
+        async with (
+            MembershipServer(realm=realm) as server,
+            Controller(servers=[server.address], realm=realm) as controller,
+            Session("ada", servers=[server.address], semantics="weak", realm=realm, storage="memory") as ada,
+            Session("bob", controllers=[controller.address], realm=realm, storage="memory") as bob,
+        ):
+            one = await ada.join("g")
+            try:
+                async with bob.join("g") as other:
+                    told = [event.reason async for event in other if isinstance(event, DroppedOut)]
+            except GroupError as error:  # it was known before the first view
+                told = [str(error)]
+            assert ['with semantics="weak", and this process with "strong"' in reason for reason in told] == [True]
+            await until(lambda: one.members == (ada.id,))
+
+    run(main())
+
+
 def test_without_a_server_the_error_says_what_to_do(realm: str) -> None:
     async def main() -> None:
         nobody = free_endpoints(2)

@@ -270,4 +270,9 @@ def controller_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ControlledGroup, "_answer_block", answer_block)
 
 
+@planted_bug("a client comes again although its view has not changed", "controllers", "M5", "D5")
+def comes_again_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ControlledGroup, "counts", lambda self, process: False)
+
+
 PLANTED_SESSIONS = [bug for bug in globals().values() if isinstance(bug, PlantedBug)]

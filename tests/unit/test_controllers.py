@@ -12,6 +12,7 @@ from unisono.identity import ProcessId, ViewId
 from unisono.sealing import NullSeal
 from unisono.settings import Settings
 from unisono.units import SECOND
+from unisono.virtual_synchrony.reasons import NAME_TAKEN
 from unisono.virtual_synchrony.session import phases
 from unisono.virtual_synchrony.session.phases import Departures, Resumption
 from unisono.virtual_synchrony.structured.controller import Controller
@@ -181,12 +182,12 @@ def test_a_newer_life_at_the_same_controller_ends_the_older_one_in_all_its_group
     play.hear(-1, Enter(ADA, "h", 0, 2))
     play.open(-3)
     said = play.hear(-3, Enter(NEWER, G, 0, 1))
-    assert of(said, Dismissed) == [(-1, Dismissed(G, NEWER_LIFE)), (-1, Dismissed("h", NEWER_LIFE))]
+    assert of(said, Dismissed) == [(-1, Dismissed(G, NAME_TAKEN, True)), (-1, Dismissed("h", NAME_TAKEN, True))]
     assert of(said, Charges) == [
         (SERVER, Charges(G, 0, (), ((ADA, Departure.RESTARTED),))),
         (SERVER, Charges(G, 0, (Charge(NEWER, 1),), ())),
     ]
-    assert play.hear(-1, Enter(ADA, G, 1, 3)) == [(-1, Dismissed(G, NEWER_LIFE))]
+    assert play.hear(-1, Enter(ADA, G, 1, 3)) == [(-1, Dismissed(G, NAME_TAKEN, True))]
 
 
 def test_a_controller_that_is_overruled_lets_go() -> None:
@@ -195,7 +196,7 @@ def test_a_controller_that_is_overruled_lets_go() -> None:
     said = play.hear(SERVER, Overruled(G, ADA, 1, ELSEWHERE))
     assert of(said, Dismissed) == [(-1, Dismissed(G, ELSEWHERE))]
     said = play.hear(SERVER, Overruled(G, BOB, 1, NEWER_LIFE))
-    assert of(said, Dismissed) == [(-2, Dismissed(G, NEWER_LIFE))]
+    assert of(said, Dismissed) == [(-2, Dismissed(G, NAME_TAKEN, True))]
     assert of(said, LeaveGroup)
 
 

@@ -463,7 +463,7 @@ def test_who_was_with_a_controller_that_restarted_has_not_restarted() -> None:
     server = Server()
     server.attach(-1, CAT, Standing(G))
     server.attach(-2, ADA, Standing(G), controller=True)
-    server.hear(-2, Charges(G, (BOB,), ()))
+    server.hear(-2, Charges(G, 0, (Charge(BOB, 1),), ()))
     said = server.attach(-3, ProcessId("ada", 3), Standing(G), controller=True)
     assert told_why(said) == {ADA: Departure.RESTARTED, BOB: Departure.SUSPECTED}
 
@@ -472,7 +472,7 @@ def test_who_went_with_its_controller_went_as_that_says() -> None:
     server = Server()
     server.attach(-1, CAT, Standing(G))
     server.attach(-2, ADA, Standing(G), controller=True)
-    server.hear(-2, Charges(G, (BOB, DAN), ()))
+    server.hear(-2, Charges(G, 0, (Charge(BOB, 1), Charge(DAN, 1)), ()))
     said = server.hear(-2, LeaveGroup(G, ((BOB, Departure.SUSPECTED),)))
     assert told_why(said) == {ADA: Departure.LEFT, BOB: Departure.SUSPECTED, DAN: Departure.UNKNOWN}
 

@@ -186,14 +186,29 @@ def test_drawn_faults_are_those_of_sessions_and_hit_servers_too() -> None:
             if fault.kind == "crash" and fault.restart is None:
                 gone.update(map(kind_of, fault.members))
         assert gone["server"] < cast.servers
+        assert gone["controller"] <= max(0, cast.controllers - 1)
         assert gone["member"] <= (cast.members - 1) // 2
     assert set(kinds) == {*DRAWN_SESSION_KINDS, "join"}
     assert not set(kinds) & set(ONLY_INTERGROUP)
     assert singled_out == {None, *DRAWN_SESSION_MESSAGES}
     for kind, who in hit.items():
-        assert who <= ({"member"} if kind in OF_APPLICATIONS else {"member", "server"}), kind
+        assert who <= ({"member"} if kind in OF_APPLICATIONS else {"member", "server", "controller"}), kind
     for kind in ("crash", "pause", "slow", "isolate", "partition", "one_way", "clock_step", "disk", "limit"):
-        assert hit[kind] == {"member", "server"}, kind
+        assert hit[kind] == {"member", "server", "controller"}, kind
+
+
+def test_a_fourth_of_the_seeds_has_controllers() -> None:
+    drawn = Counter(scenario.controllers for scenario in drawn_chaos(500))
+    assert set(drawn) == {0, 1, 2, 3}
+    assert 100 < sum(count for controllers, count in drawn.items() if controllers) < 150
+    assert read_scenario(write_scenario(CHAOS)) == CHAOS
+
+
+@pytest.mark.parametrize("controllers", ["[3, 1]", "[0, 1, 2000]", "[]", '["a", 1, 2]'])
+def test_controllers_to_choose_from_are_numbers(controllers: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        load("vs-chaos", (f"controllers={controllers}",))
+    assert refused.value.path == "controllers"
 
 
 def test_all_marks_of_a_session_are_its_own() -> None:

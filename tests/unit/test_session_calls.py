@@ -293,6 +293,10 @@ def test_options_that_cannot_be() -> None:
     for both in ([], servers):
         with pytest.raises(SettingError, match="give the endpoints of membership servers"):
             Session("ada", servers=both, controllers=both)
+    with pytest.raises(SettingError, match="clients of controllers have strong groups"):
+        Session("ada", controllers=servers, semantics="weak")
+    with pytest.raises(SettingError, match="clients of controllers wait while the view changes"):
+        Session("ada", controllers=servers).join("g", optimistic=True)
     with pytest.raises(SettingError, match="expected a list such as"):
         Session("ada", servers="127.0.0.1:7500")
     with pytest.raises(NetworkError, match="expected host:port"):

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from unisono.wire.server_frames import NEWER_LIFE
+
+NAME_TAKEN = f"{NEWER_LIFE}; give each process a name of its own"
+"""Why a member drops out of its groups."""
+
 
 class Reason(StrEnum):
     """Counted by the driver, and shown by `--json` and in traces."""

@@ -128,12 +128,14 @@ LEFT = "it left"
 class Dismissed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The controller speaks for this client no longer in a group, and says why; the client may enter again.
 
-    With the reason LEFT it answers an Exit: nothing of that stay follows. With NEWER_LIFE the client has to go.
+    With the reason LEFT it answers an Exit: nothing of that stay follows. If it is `final` the client has to go: it
+    would be dismissed again.
     """
 
     code: ClassVar[int] = 21
     group: GroupName
     reason: Annotated[str, Meta(max_length=512)]
+    final: bool = False
 
 
 FromCharge = Enter | Exit | Upward | Ready | Took | ClientAlive

@@ -17,7 +17,7 @@ from unisono.events import Block, SendAccepted, SendRefused, Unblocked, View
 from unisono.identity import NO_VIEW, ProcessId, ViewId
 from unisono.reliable.step import Place, Step
 from unisono.trace.schema import Member, MembershipRow
-from unisono.virtual_synchrony.reasons import Reason
+from unisono.virtual_synchrony.reasons import NAME_TAKEN, Reason
 from unisono.virtual_synchrony.session.change import ViewChange
 from unisono.virtual_synchrony.session.context import Context
 from unisono.virtual_synchrony.session.flow import Flow
@@ -29,7 +29,7 @@ from unisono.virtual_synchrony.session.synchronizing import Synchronizing
 from unisono.virtual_synchrony.session.view import SessionView, view_event
 from unisono.virtual_synchrony.session.watching import Watching
 from unisono.wire.messages import ControlPacket, DataPacket
-from unisono.wire.server_frames import NEWER_LIFE, Departure
+from unisono.wire.server_frames import Departure
 from unisono.wire.session_messages import Cut, CutRequest, SessionMessage, SessionRequest, ViewStart
 
 
@@ -79,6 +79,11 @@ class StrongGroup:
     @property
     def outside(self) -> bool:
         return self._stay.outside
+
+    @property
+    def misfit(self) -> str | None:
+        """Why this process cannot be in one group with another."""
+        return self._stay.misfit
 
     @property
     def leaving(self) -> bool:
@@ -192,7 +197,7 @@ class StrongGroup:
     def on_superseded(self, now: int, wall: int) -> list[Effect]:
         """A newer process has the name of this one: the others are in views with that one."""
         step = Step(self._place, now, wall)
-        self._stay.drop_out(step, f"{NEWER_LIFE}; give each process a name of its own")
+        self._stay.drop_out(step, NAME_TAKEN)
         return step.finish()
 
     def _finish(self, step: Step) -> list[Effect]:

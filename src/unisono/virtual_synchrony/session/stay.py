@@ -21,12 +21,12 @@ from unisono.wire.session_messages import ViewStart
 class Stay:
     """How a process stands to its group, from before it comes until it has gone."""
 
-    __slots__ = ("_context", "_flow", "_misfit", "phase", "since")
+    __slots__ = ("_context", "_flow", "misfit", "phase", "since")
 
     def __init__(self, context: Context, flow: Flow) -> None:
         self._context = context
         self._flow = flow
-        self._misfit: str | None = None
+        self.misfit: str | None = None
         """Why this process cannot be in one group with another."""
         self.phase = Phase.OUTSIDE
         self.since = 0
@@ -61,13 +61,13 @@ class Stay:
             return
         if not mine or theirs < mine or (theirs == mine and weak):
             here, there = ("weak", "strong") if weak else ("strong", "weak")
-            self._misfit = f'{source.name} is in this group with semantics="{there}", and this process with "{here}"'
+            self.misfit = f'{source.name} is in this group with semantics="{there}", and this process with "{here}"'
 
     def why_drop_out(self) -> str | None:
         if self._flow.refused:
             limit = self._context.settings.message_limit_bytes
             return f"a message is larger than message_limit_bytes ({limit}); join again with a larger one"
-        return self._misfit
+        return self.misfit
 
     def look(self, step: Step, changing: bool) -> None:
         """Go, if this process cannot stay or is done; `changing` while the view is about to change."""

@@ -43,7 +43,7 @@ from unisono.wire.controller_frames import (
     Took,
     Upward,
 )
-from unisono.wire.server_frames import NEWER_LIFE, Departure, digest_of
+from unisono.wire.server_frames import Departure, digest_of
 
 TOOK_BYTES = 1 << 16
 """After so many bytes that the application has taken, the controller is told."""
@@ -267,8 +267,8 @@ class ChargeGroup:
                 complaint = "a view that was not prepared"
             else:
                 self._on_installed(step, frame)
-        elif frame.reason == NEWER_LIFE:
-            step.deliver(DroppedOut(f"{NEWER_LIFE}; give each process a name of its own"))
+        elif frame.final:
+            step.deliver(DroppedOut(frame.reason))
             self._become_outside(step)
         else:
             step.mark("vs-dismissed")

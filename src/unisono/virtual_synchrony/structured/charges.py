@@ -47,8 +47,8 @@ class Place:
         self.in_view, self.ready = True, False
         return SendFrame(self.channel, write_server_frame(Installed(group, view, apart)))
 
-    def dismiss(self, group: str, reason: str) -> Effect:
-        return SendFrame(self.channel, write_server_frame(Dismissed(group, reason)))
+    def dismiss(self, group: str, reason: str, final: bool) -> Effect:
+        return SendFrame(self.channel, write_server_frame(Dismissed(group, reason, final)))
 
 
 class Attendants:

@@ -183,11 +183,11 @@ class ControlledGroup:
         wrapped = wrap(place.process, frame.number, frame.timestamp, frame.data)
         return self._carry(self._engine.handle(Send(self._name, ticket, (wrapped,), proxy=True), now, wall), now, wall)
 
-    def dismiss(self, place: Place, reason: str, now: int, wall: int) -> list[Effect]:
-        """Speak for a client no longer; it may come anew."""
+    def dismiss(self, place: Place, reason: str, now: int, wall: int, final: bool = False) -> list[Effect]:
+        """Speak for a client no longer; unless this is final, it may come anew."""
         return [
             Note(Reason.SLOW_CHARGE),
-            place.dismiss(self._name, reason),
+            place.dismiss(self._name, reason, final),
             *self.exit(place.process, Departure.SUSPECTED, now, wall),
         ]
 
@@ -258,8 +258,8 @@ class ControlledGroup:
             return self.dismiss(sender, event.reason, now, wall) if there else []
         if isinstance(event, DroppedOut):
             self._asked = False
-            places = list(self.charges.places.values())
-            return [effect for place in places for effect in self.dismiss(place, event.reason, now, wall)]
+            places, final = list(self.charges.places.values()), self._engine.misfit is not None
+            return [effect for place in places for effect in self.dismiss(place, event.reason, now, wall, final)]
         if isinstance(event, Block):
             self._asked = True
         elif isinstance(event, Left):

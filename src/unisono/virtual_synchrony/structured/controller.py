@@ -24,7 +24,7 @@ from unisono.identity import ProcessId
 from unisono.sealing import Seal
 from unisono.settings import Settings
 from unisono.trace.schema import GaugeRow
-from unisono.virtual_synchrony.reasons import Reason
+from unisono.virtual_synchrony.reasons import NAME_TAKEN, Reason
 from unisono.virtual_synchrony.session.participation import Participation, stopped_for
 from unisono.virtual_synchrony.session.server_link import Moved
 from unisono.virtual_synchrony.structured.controlled import ControlledGroup, controller_settings
@@ -164,7 +164,7 @@ class Controller(Participation[ControlledGroup]):
         known = None if other is None else self._clients[other].process
         if other is not None and known is not None and other != channel:
             if known > enter.process:
-                return [*self._mark("vs-newer-life"), _dismissed(channel, enter.group, NEWER_LIFE)]
+                return [*self._mark("vs-newer-life"), _dismissed(channel, enter.group, NAME_TAKEN, final=True)]
             if known < enter.process:
                 effects += self._supersede(other, self._clients[other], now, wall)
         self._names[enter.process.name] = channel
@@ -180,7 +180,7 @@ class Controller(Participation[ControlledGroup]):
         groups, client.groups = client.groups, {}
         for name in groups:
             effects += self._exit(name, channel, client.process, Departure.RESTARTED, now, wall)
-            effects.append(_dismissed(channel, name, NEWER_LIFE))
+            effects.append(_dismissed(channel, name, NAME_TAKEN, final=True))
         return effects
 
     def _let_in(self, now: int, wall: int) -> list[Effect]:
@@ -285,5 +285,5 @@ class Controller(Participation[ControlledGroup]):
         return [Record(GaugeRow(kind="MARK", name=name, value=1))] if self._settings.trace else []
 
 
-def _dismissed(channel: Channel, group: str, reason: str) -> Effect:
-    return SendFrame(channel, write_server_frame(Dismissed(group, reason)))
+def _dismissed(channel: Channel, group: str, reason: str, final: bool = False) -> Effect:
+    return SendFrame(channel, write_server_frame(Dismissed(group, reason, final)))
