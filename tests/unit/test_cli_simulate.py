@@ -249,3 +249,25 @@ def test_an_earlier_run_is_replaced(call: Call, tmp_path: Path) -> None:
     for _ in range(2):
         assert call("simulate", "quiet-lan", "--out", str(tmp_path / "run"))[0] == 0
     assert is_run_directory(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("vs-large-1000", "24 clients, 3 membership servers, 10 controllers"),
+        ("quiet-lan", "unisono top g --realm here"),
+    ],
+)
+def test_live_says_who_runs_and_how_it_is_watched(
+    call: Call, monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    def at_once(scenario: Scenario, *_: object) -> Outcome:
+        return Outcome(
+            scenario=scenario.name, seed=0, verdicts={}, violations=[], marks={}, counters={}, events=0, seconds=0.0
+        )
+
+    monkeypatch.setattr("unisono.trials.loopback.refuse_what_needs_a_network", lambda scenario: None)
+    monkeypatch.setattr("unisono.trials.loopback.run_on_loopback", at_once)
+    code, _, err = call("simulate", name, "--live", "--realm", "here")
+    assert code == 0
+    assert told in err
