@@ -181,6 +181,26 @@ def test_a_client_stays_with_the_controller_that_it_came_to_last(restart: bool) 
     assert world.marks["vs-claim-overruled"] == 1
 
 
+def test_what_clients_sent_leaves_their_controller_before_the_view_ends() -> None:
+    """The windows of controllers are full when others have said their cuts and take no more."""
+    drawn = session(
+        members=6,
+        servers=1,
+        controllers=3,
+        duration=5 * SECOND,
+        network=Network(latency=20 * MILLISECOND),
+        workloads=(Workload(group="g", rate=60.0, size=2000),),
+        window_bytes=8192,
+        faults=tuple(
+            Fault(kind=kind, at=(2000 + 200 * number) * MILLISECOND, members=(5,))
+            for number, kind in enumerate(("leave", "join", "leave", "join"))
+        ),
+    )
+    world = run_session(drawn)
+    assert not world.monitors.violations
+    assert not [row for row in world.rows if row.kind == "EXCLUDED"]
+
+
 def test_clients_get_one_view_when_their_controllers_come_and_go() -> None:
     """A controller comes with its first client and goes with its last; the view that changes nothing is left out."""
     plans = tuple(MemberPlan(index=index, joins=2 * SECOND, leaves=4 * SECOND) for index in (1, 3))

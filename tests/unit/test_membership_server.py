@@ -783,3 +783,11 @@ def test_of_a_name_the_newest_life_counts() -> None:
     charge = Listed(Entry(BOB, "", ADA), True)
     assert list(unite([{ADA: older, BOB: charge}])) == [ADA, BOB]
     assert list(unite([{BOB: charge}])) == []
+
+
+def test_of_a_life_the_last_entry_counts_even_if_it_is_only_kept() -> None:
+    roster = {ADA: listed(ADA), DAN: listed(DAN)}
+    first = Listed(Entry(BOB, "", ADA), True, claim=1)
+    later = Listed(Entry(BOB, "", DAN), False, claim=2)
+    for rosters in ([{**roster, BOB: first}, {BOB: later}], [{**roster, BOB: later}, {BOB: first}]):
+        assert unite(rosters)[BOB] == later

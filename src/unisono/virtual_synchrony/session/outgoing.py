@@ -82,6 +82,7 @@ class Outgoing:
         "pacing",
         "queued_bytes",
         "unstable",
+        "urgent",
         "weak",
     )
 
@@ -97,6 +98,11 @@ class Outgoing:
         self.blocked = Blocked()
         self.blocked_since: int | None = None
         """Since when the window has been full without anything becoming stable."""
+        self.urgent = False
+        """What clients of a controller sent leaves, whatever the window admits: it belongs into a view that ends.
+
+        Who has said its cut takes no more before it knows that of this process, so that the window stays full.
+        """
         self.weak = context.settings.semantics == "weak"
         self.unstable: deque[OwnMessage] = deque()
         """In a weak group: what was sent in this view and not everybody has; it is sent again in the next."""
@@ -166,6 +172,8 @@ class Outgoing:
         return tickets
 
     def has_room(self, stream: OwnStream) -> bool:
+        if self.urgent and self._queue and self._queue[0].relayed:
+            return True
         return stream.window.has_room(self._settings.datagram_bytes, self.pacing.window)
 
     def note_blocked(self, step: Step, stream: OwnStream | None) -> None:
