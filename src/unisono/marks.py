@@ -91,7 +91,6 @@ SESSION_MARKS: dict[str, str] = {
     "vs-merged": "the members of a view come from two views",
     "vs-controller-changed": "a client of a controller that is lost moves to another one",
     "vs-controller-moved": "a controller moves to another server, with its clients",
-    "vs-dismissed": "a client that its controller speaks for no longer enters anew",
     "vs-entry-waits": "a client comes again while it is in a view, or announced in one, by its earlier stay",
     "vs-silent-charge": "a controller gives up a client that it does not hear",
 }
@@ -103,6 +102,7 @@ RARE_MARKS: dict[str, str] = {
     "cut-lowered": "a message that nobody left can bring ends the view before it",
     "proxy-refused": "a sender does not send for a receiver: too much waits already, or it is no sender",
     "lacks-what-was-delivered": "a member cannot get what another has delivered, and the next view is without it",
+    "vs-dismissed": "a client that its controller speaks for no longer enters anew",
     "vs-claim-overruled": "a controller that speaks for a client learns that the client has come to another one",
     "vs-newer-life": "a controller learns that a newer process has the name of its client",
 }

@@ -84,6 +84,7 @@ def test_a_controller_that_drops_out_tells_its_clients(monkeypatch: pytest.Monke
     late = [row.process for row in world.rows if isinstance(row, DeliverRow) and moment(row) > 3 * SECOND]
     assert {late.count(name) for name in ("p0", "p1", "p2", "p3")} == {late.count("p0")}
     assert late
+    assert world.marks["vs-dismissed"] >= 1
 
 
 def test_a_newcomer_of_a_weak_group_gets_what_was_sent_in_its_first_view() -> None:
