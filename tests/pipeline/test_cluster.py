@@ -56,7 +56,7 @@ def test_the_code_alone_for_workers_of_another_kind(tmp_path: Path, monkeypatch:
 
 def test_workers_of_this_machine_have_the_code_of_this_process(tmp_path: Path) -> None:
     path = settings("local", None, tmp_path / "log")["spark.executorEnv.PYTHONPATH"]
-    assert (Path(path) / "unisono" / "pipeline" / "session.py").samefile(
+    assert (Path(path) / "unisono" / "pipeline" / "spark" / "session.py").samefile(
         sys.modules["unisono.pipeline.spark.session"].__file__ or ""
     )
 
