@@ -6,7 +6,7 @@ was `touched`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from unisono.wire.server_frames import (
     ELSEWHERE,
     NEWER_LIFE,
     Accusation,
+    Charge,
     Charges,
     Departure,
     Entry,
@@ -128,30 +129,37 @@ class Attendance:
             listed = group.own.clients.get(process)
             if listed is not None and listed.entry.via == client.process != process:
                 self._remove(group, process, why)
-        mine, newest = group.own.clients[client.process], group.newest_lives()
-        coming: dict[str, Listed] = {}
-        for process, entry in ((charge.process, charge.entry) for charge in frame.added):
-            own, known = group.own.clients.get(process), group.find(process)
-            listed = Listed(Entry(process, "", client.process), True, claim=entry)
-            if newest.get(process.name, 0) > process.incarnation:
-                self._tell_overruled(group, listed, NEWER_LIFE)
-            elif known is not None and known.claim > entry:
-                self._tell_overruled(group, listed, ELSEWHERE)
-            elif own is None or own.entry.via not in (None, process):  # who has a channel of its own speaks for itself
-                coming[process.name] = listed
+        coming = self._uncontested(group, client.process, frame.added)
         self._overrule(group, coming)
+        mine = group.own.clients[client.process]
         for listed in coming.values():
-            own, kept = group.own.clients.get(listed.entry.process), group.find(listed.entry.process)
-            if own is not None and own.attached and (own.claim, own.entry.via) == (listed.claim, client.process):
-                continue
-            stays = kept is not None and (kept.attached, kept.claim, kept.entry.via) == (
-                False,
-                listed.claim,
-                client.process,
-            )
+            process, claimed = listed.entry.process, (listed.claim, client.process)
+            own, kept = group.own.clients.get(process), group.find(process)
+            if own is not None and own.attached and (own.claim, own.entry.via) == claimed:
+                continue  # it said so before
+            stays = kept is not None and not kept.attached and (kept.claim, kept.entry.via) == claimed
             held = mine.held if kept is not None and stays and kept.held == mine.held else None
             self._begin_stay(group, replace(listed, held=held))
         return None
+
+    def _uncontested(self, group: Group, controller: ProcessId, charges: Iterable[Charge]) -> dict[str, Listed]:
+        """Of clients that a controller claims, by name, those of whom no newer life or later entry is known.
+
+        Of the others the controller is told. Who has a channel of its own speaks for itself.
+        """
+        newest = group.newest_lives()
+        coming: dict[str, Listed] = {}
+        for charge in charges:
+            process, known = charge.process, group.find(charge.process)
+            listed = Listed(Entry(process, "", controller), True, claim=charge.entry)
+            own = group.own.clients.get(process)
+            if newest.get(process.name, 0) > process.incarnation:
+                self._tell_overruled(group, listed, NEWER_LIFE)
+            elif known is not None and known.claim > charge.entry:
+                self._tell_overruled(group, listed, ELSEWHERE)
+            elif own is None or own.entry.via not in (None, process):
+                coming[process.name] = listed
+        return coming
 
     def accuse(self, client: Client, frame: Accusation) -> None:
         """A client hears nothing of these members of a group."""
