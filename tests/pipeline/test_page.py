@@ -252,6 +252,7 @@ def test_a_page_of_many_lives_and_views_stays_small() -> None:
     assert "The first 48 of 50 lives are drawn." in page
     assert re.search(r"The 3.?\d\d\d shortest views are not drawn.", page)
     assert "The first 100 of 120." in page
+    assert "<summary>The next 88 views</summary>" in page
     assert page.count("and 38 more") <= 2000
 
 

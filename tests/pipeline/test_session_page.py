@@ -12,6 +12,7 @@ from unisono.pipeline.monitor_audit import audit_rows, audit_with_monitors
 from unisono.pipeline.pages.comparison import write_comparison
 from unisono.pipeline.pages.page import render_page
 from unisono.pipeline.pages.session_story import QUANTITIES, session_changes, session_story
+from unisono.pipeline.pages.view_story import why_words
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, MembershipRow, StatisticRow, ViewRow
 
@@ -60,6 +61,18 @@ def test_a_page_shows_each_quantity_beside_that_of_the_document(rows: list[AnyRo
     assert f'<td class="n">{len(OVERHEADS)}</td><td class="n">7.45 µs</td><td class="n">7.45 µs</td>' in page
     assert '<td class="n">98.5 µs</td><td class="n">94 µs</td>' in page
     assert '<td class="n">52 ms</td><td class="n">41 ms</td>' in page
+
+
+def test_to_whom_comes_everybody_is_new_and_the_others_say_who_came(rows: list[AnyRow]) -> None:
+    views = [row for row in rows if isinstance(row, ViewRow)]
+    met = [row for row in views if row.previous is None and len(row.start) > 1]
+    assert met
+    for newcomer in met:
+        everybody = [row for row in views if row.view == newcomer.view]
+        came = {reason.process for row in everybody if row.previous for reason in row.reasons}
+        assert why_words([newcomer]) == f"{', '.join(start.source for start in newcomer.start)} joined"
+        assert why_words(everybody) == f"{', '.join(sorted(came))} joined"
+        assert len(came) < len(newcomer.start)
 
 
 def test_runs_with_sessions_are_compared_by_their_medians(rows: list[AnyRow], tmp_path: Path) -> None:

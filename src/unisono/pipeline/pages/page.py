@@ -33,6 +33,8 @@ from unisono.trace.schema import AnyRow
 
 PAGE = "page.html"
 SHOWN_VIEWS = 100
+OPEN_ROWS = 12
+"""Of a table of views so many rows are seen at once; the others unfold."""
 SHOWN_LIVES = 100
 _TEMPLATE = "page.html.jinja"
 
@@ -115,6 +117,7 @@ def run_page(page: RunPage, engine: str) -> str:
         marks=[(name, count, ALL_MARKS.get(name, "")) for name, count in told.marks.items()],
         families=report.facts.rows,
         shown_views=SHOWN_VIEWS,
+        open_rows=OPEN_ROWS,
         shown_lives=SHOWN_LIVES,
         shown_violations=SHOWN_VIOLATIONS,
         drawn_lanes=pictures.MOST_LANES,

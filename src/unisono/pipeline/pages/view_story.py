@@ -46,9 +46,12 @@ def is_merge(row: ViewRow) -> bool:
 
 
 def why_words(rows: Sequence[ViewRow]) -> str:
-    """Why a view differs from those before it: what all who installed it say, each thing once."""
+    """Why a view differs from those before it: what all who installed it say, each thing once.
+
+    To who was in no view before, everybody is new: it counts where nobody else tells.
+    """
     said: dict[str, set[str]] = {}
-    for row in rows:
+    for row in [row for row in rows if row.previous is not None] or rows:
         for reason in row.reasons:
             by = f" by {', '.join(reason.by)}" if reason.by else ""
             said.setdefault(f"{reason.reason}{by}", set()).add(reason.process)
