@@ -263,7 +263,7 @@ def controller_does_not_wait(patch: pytest.MonkeyPatch) -> None:
     original = ControlledGroup._answer_block
 
     def answer_block(self: ControlledGroup, now: int, wall: int) -> list[Effect]:
-        for place in self.charges.in_view():
+        for place in self.attendants.in_view():
             place.ready = True
         return original(self, now, wall)
 

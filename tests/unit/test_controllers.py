@@ -14,7 +14,7 @@ from unisono.settings import Settings
 from unisono.units import SECOND
 from unisono.virtual_synchrony.reasons import NAME_TAKEN
 from unisono.virtual_synchrony.session import phases
-from unisono.virtual_synchrony.session.phases import Departures, Resumption
+from unisono.virtual_synchrony.session.phases import Resumption, Resumptions
 from unisono.virtual_synchrony.structured.controller import Controller
 from unisono.wire.controller_frames import (
     LEFT,
@@ -210,7 +210,7 @@ def test_a_server_that_is_new_is_told_of_all_clients_with_the_first_frames() -> 
 
 
 def test_what_is_kept_of_groups_that_were_left_is_bounded() -> None:
-    left = Departures()
+    left = Resumptions()
     for number in range(phases.LEFT_LIMIT + 10):
         left.keep(f"g{number}", Resumption(number * 7 % 10, 2, 1000 - number, {ADA: number}))
     assert len(left) == phases.LEFT_LIMIT

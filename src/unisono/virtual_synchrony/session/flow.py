@@ -72,18 +72,18 @@ class Flow:
 
     # ── sending ──
 
-    def send(self, step: Step) -> None:
-        """Send what the window admits in the current view."""
+    def send(self, step: Step, finishing: bool) -> None:
+        """Send what the window admits in the current view; `finishing` while that is about to end."""
         streams, outgoing = self.streams, self.outgoing
         assert streams is not None, "messages are sent in a view"
         sent = streams.own.sequence
         while outgoing.waiting:
-            self._deliver_own(step, outgoing.flush(step, streams.own, streams.view))
+            self._deliver_own(step, outgoing.flush(step, streams.own, streams.view, finishing=finishing))
             if streams.incoming or streams.own.sequence == sent:
                 break
             sent = streams.own.sequence
             outgoing.release(step, streams.own, sent)  # nobody else is here to need it, nor a part of a message
-        outgoing.note_blocked(step, streams.own)
+        outgoing.note_blocked(step, streams.own, finishing)
 
     def send_early(self, step: Step, view: SessionView) -> None:
         """Send what the window admits into the view to come."""

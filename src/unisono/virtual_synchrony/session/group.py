@@ -231,7 +231,7 @@ class StrongGroup:
         if self._flow.streams is None or not self.certain:
             self._flow.outgoing.note_blocked(step, None)
         elif self._sends is not Sends.BLOCKED:
-            self._flow.send(step)
+            self._flow.send(step, self._sends is Sends.FINISHING)
         elif change is not None and self._settings.optimistic:
             self._flow.send_early(step, change.next)
         else:
@@ -305,7 +305,6 @@ class StrongGroup:
             self._become_blocked(step, "session")  # who was stopped sends nothing more in a view that may be over
         elif self._sends is Sends.FREELY:
             self._sends = Sends.FINISHING
-            self._flow.outgoing.urgent = True
             step.record(MembershipRow(kind="BLOCK", number=change))
             step.deliver(Block(change))
             self._context.deadlines.set("block", step.now + self._settings.block_timeout)
@@ -322,7 +321,6 @@ class StrongGroup:
         change = self._synchronizing.change
         assert change is not None, "only a change blocks"
         self._sends = Sends.BLOCKED
-        self._flow.outgoing.urgent = False
         self._context.deadlines.clear("block")
         if self._flow.outgoing.begun:
             step.mark("vs-partial-message")

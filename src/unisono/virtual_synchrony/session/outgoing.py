@@ -82,7 +82,6 @@ class Outgoing:
         "pacing",
         "queued_bytes",
         "unstable",
-        "urgent",
         "weak",
     )
 
@@ -98,11 +97,6 @@ class Outgoing:
         self.blocked = Blocked()
         self.blocked_since: int | None = None
         """Since when the window has been full without anything becoming stable."""
-        self.urgent = False
-        """What clients of a controller sent leaves, whatever the window admits: it belongs into a view that ends.
-
-        Who has said its cut takes no more before it knows that of this process, so that the window stays full.
-        """
         self.weak = context.settings.semantics == "weak"
         self.unstable: deque[OwnMessage] = deque()
         """In a weak group: what was sent in this view and not everybody has; it is sent again in the next."""
@@ -171,12 +165,16 @@ class Outgoing:
         self.queued_bytes = sum(_weight(waiting.payload) for waiting in self._queue)
         return tickets
 
-    def has_room(self, stream: OwnStream) -> bool:
-        if self.urgent and self._queue and self._queue[0].relayed:
+    def _has_room(self, stream: OwnStream, finishing: bool) -> bool:
+        """Whether the next message may leave. What clients of a controller sent belongs into a view that ends.
+
+        Who has said its cut takes no more before it knows that of this process, so that the window stays full then.
+        """
+        if finishing and self._queue and self._queue[0].relayed:
             return True
         return stream.window.has_room(self._settings.datagram_bytes, self.pacing.window)
 
-    def note_blocked(self, step: Step, stream: OwnStream | None) -> None:
+    def note_blocked(self, step: Step, stream: OwnStream | None, finishing: bool = False) -> None:
         """What the queue waits for now: a view in which this process may send, the window, or nothing."""
         if not self._queue:
             self.blocked.note(None, step.now)
@@ -184,7 +182,7 @@ class Outgoing:
         elif stream is None:
             self.blocked.note("view", step.now)
             self.blocked_since = None
-        elif not self.has_room(stream):
+        elif not self._has_room(stream, finishing):
             self.blocked.note("window", step.now)
             if self.blocked_since is None:
                 self.blocked_since = step.now
@@ -193,11 +191,13 @@ class Outgoing:
             self.blocked.note(None, step.now)
             self.blocked_since = None
 
-    def flush(self, step: Step, stream: OwnStream, view: SessionView, optimistic: bool = False) -> list[OwnMessage]:
+    def flush(
+        self, step: Step, stream: OwnStream, view: SessionView, *, optimistic: bool = False, finishing: bool = False
+    ) -> list[OwnMessage]:
         """Send what the window admits into the stream of a view; what this process itself is to deliver of it."""
         own: list[OwnMessage] = []
         pacing = self.pacing
-        while self._queue and self.has_room(stream) and pacing.wait_until(step.now) <= step.now:
+        while self._queue and self._has_room(stream, finishing) and pacing.wait_until(step.now) <= step.now:
             tickets: list[int] = []
             batch = self._next_batch(step, stream, view, own, tickets, OPTIMISTIC if optimistic else 0)
             first = stream.window.first

@@ -16,7 +16,7 @@ from unisono.reliable.agenda import Agenda
 from unisono.sealing import Seal
 from unisono.settings import Settings
 from unisono.virtual_synchrony.session.context import Context
-from unisono.virtual_synchrony.session.phases import Departures, Resumption
+from unisono.virtual_synchrony.session.phases import Resumption, Resumptions
 from unisono.virtual_synchrony.session.server_link import Agreed, Announced, Confirmed, Moved, ServerLink, Superseded
 from unisono.virtual_synchrony.session.view import SessionView
 from unisono.wire.server_frames import Charges, Overruled, Standing
@@ -107,7 +107,7 @@ class Participation(Generic[G]):
         self._link = ServerLink(process, servers, settings, randomness, first_channel, self._standings, charges)
         self._groups: dict[str, G] = {}
         self._numbers: dict[int, str] = {}
-        self._left = Departures()
+        self._left = Resumptions()
         self._agenda = Agenda()
         self._last_call: int | None = None
 

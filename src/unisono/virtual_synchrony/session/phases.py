@@ -48,7 +48,7 @@ LEFT_LIMIT = 1024
 """Of so many groups that were left last it is known exactly what a later stay goes on from."""
 
 
-class Departures:
+class Resumptions:
     """What later stays in groups that were left go on from.
 
     Of groups that were left long ago only the highest numbers are kept, one for all of them: what comes after any of

@@ -27,7 +27,7 @@ from unisono.reliable.agenda import Agenda
 from unisono.settings import Settings
 from unisono.virtual_synchrony.session.link import Link
 from unisono.virtual_synchrony.session.participation import NO_GROUP, stopped_for
-from unisono.virtual_synchrony.session.phases import Departures
+from unisono.virtual_synchrony.session.phases import Resumptions
 from unisono.virtual_synchrony.structured.charge import ChargeGroup
 from unisono.wire.controller_frames import (
     LEFT,
@@ -73,7 +73,7 @@ class ChargeSessions:
         self._clock = clock
         self._link = Link(self, process, controllers, settings, randomness, first_channel)
         self._groups: dict[str, ChargeGroup] = {}
-        self._left = Departures()
+        self._left = Resumptions()
         self._entered = 0
         """How often this process has entered any group at any controller."""
         self._leaving: dict[str, int] = {}

@@ -18,7 +18,7 @@ from unisono.virtual_synchrony.session.group import StrongGroup
 from unisono.virtual_synchrony.session.phases import Resumption
 from unisono.virtual_synchrony.session.relaying import wrap
 from unisono.virtual_synchrony.session.view import SessionView
-from unisono.virtual_synchrony.structured.charges import Attendants, Place
+from unisono.virtual_synchrony.structured.attendants import Attendants, Place
 from unisono.wire.controller_frames import Downward, Enter, Ready, Sent, Took, Upward
 from unisono.wire.server_frames import Charge, Charges, Departure, write_server_frame
 
@@ -52,8 +52,8 @@ class ControlledGroup:
         "_process",
         "_tickets",
         "added",
+        "attendants",
         "certain",
-        "charges",
         "removed",
         "seen",
         "settings",
@@ -72,7 +72,7 @@ class ControlledGroup:
         self._members: tuple[ProcessId, ...] = ()
         self.settings = context.settings
         self.certain = True
-        self.charges = Attendants()
+        self.attendants = Attendants()
         self.added: dict[ProcessId, int] = {}
         self.removed: dict[ProcessId, Departure] = {}
         self.seen = 0
@@ -135,8 +135,8 @@ class ControlledGroup:
 
     def enter(self, enter: Enter, channel: Channel) -> None:
         process = enter.process
-        assert process not in self.charges.places, "who enters again has gone before"
-        self.charges.places[process] = Place(process, channel, enter.entry)
+        assert process not in self.attendants.places, "who enters again has gone before"
+        self.attendants.places[process] = Place(process, channel, enter.entry)
         self.added[process] = enter.entry
         self.seen = max(self.seen, enter.change)
 
@@ -152,12 +152,12 @@ class ControlledGroup:
     def all_charges(self) -> Charges:
         """All clients, for a server that knows of none."""
         self.added, self.removed = {}, {}
-        places = self.charges.places.values()
+        places = self.attendants.places.values()
         return Charges(self._name, self.seen, tuple(Charge(place.process, place.entry) for place in places), ())
 
     def exit(self, process: ProcessId, why: Departure, now: int, wall: int) -> list[Effect]:
         """A client is gone; what it sent goes its way."""
-        place = self.charges.places.pop(process, None)
+        place = self.attendants.places.pop(process, None)
         if place is None:
             return []
         if self.added.pop(process, None) is None:
@@ -205,7 +205,7 @@ class ControlledGroup:
         return self._carry(self._engine.handle(fact, now, wall), now, wall)
 
     def on_start_change(self, change: int, expected: SessionView, now: int, wall: int) -> list[Effect]:
-        effects = self.charges.prepare(self._name, change, expected, self._process)
+        effects = self.attendants.prepare(self._name, change, expected, self._process)
         return effects + self._carry(self._engine.on_start_change(change, expected, now, wall), now, wall)
 
     def on_new_view(self, view: ViewId, now: int, wall: int) -> list[Effect]:
@@ -240,8 +240,8 @@ class ControlledGroup:
     def _on_event(self, event: Event, now: int, wall: int) -> list[Effect]:
         if isinstance(event, Message):
             frame = Downward(self._name, event.source, event.number, event.timestamp, event.data)
-            effects = self.charges.send_down(write_server_frame(frame), len(event.data))
-            for place in list(self.charges.in_view()):
+            effects = self.attendants.send_down(write_server_frame(frame), len(event.data))
+            for place in list(self.attendants.in_view()):
                 if place.outstanding > self._limit:
                     effects += self.dismiss(place, "the application does not take what it is sent", now, wall)
             return effects
@@ -250,15 +250,15 @@ class ControlledGroup:
         if isinstance(event, SendAccepted):
             sender, number, size = self._tickets.pop(event.ticket)
             sender.waiting -= size
-            there = self.charges.places.get(sender.process) is sender
+            there = self.attendants.places.get(sender.process) is sender
             return [SendFrame(sender.channel, write_server_frame(Sent(self._name, number)))] if there else []
         if isinstance(event, SendRefused):
             sender = self._tickets.pop(event.ticket)[0]
-            there = self.charges.places.get(sender.process) is sender
+            there = self.attendants.places.get(sender.process) is sender
             return self.dismiss(sender, event.reason, now, wall) if there else []
         if isinstance(event, DroppedOut):
             self._asked = False
-            places, final = list(self.charges.places.values()), self._engine.misfit is not None
+            places, final = list(self.attendants.places.values()), self._engine.misfit is not None
             return [effect for place in places for effect in self.dismiss(place, event.reason, now, wall, final)]
         if isinstance(event, Block):
             self._asked = True
@@ -275,7 +275,7 @@ class ControlledGroup:
         installed = self._engine.view
         assert installed is not None, "it was just installed"
         effects: list[Effect] = []
-        for place in list(self.charges.places.values()):
+        for place in list(self.attendants.places.values()):
             if installed.voice(place.process) == self._process:
                 if place.in_view and not place.ready:
                     effects += self.dismiss(place, "it did not finish before the view changed", now, wall)
@@ -288,7 +288,7 @@ class ControlledGroup:
 
     def _answer_block(self, now: int, wall: int) -> list[Effect]:
         """All clients have finished, and what they sent has left: the group may say its cut."""
-        if not self._asked or self._tickets or not self.charges.all_ready():
+        if not self._asked or self._tickets or not self.attendants.all_ready():
             return []
         self._asked = False
         return self._carry(self._engine.handle(BlockOk(self._name), now, wall), now, wall)

@@ -151,7 +151,7 @@ class Controller(Participation[ControlledGroup]):
                 _dismissed(channel, frame.group, LEFT),
             ]
         group = self._groups.get(frame.group)
-        place = None if group is None else group.charges.places.get(client.process)
+        place = None if group is None else group.attendants.places.get(client.process)
         if group is None or place is None or place.channel != channel:
             return []  # it was dismissed, and did not know it yet
         return self._settle(frame.group, group.on_frame(place, frame, now, wall))
@@ -195,7 +195,7 @@ class Controller(Participation[ControlledGroup]):
             if group is None:
                 effects += self._open(name, now, wall)
                 group = self._groups[name]
-            earlier = group.charges.places.get(enter.process)
+            earlier = group.attendants.places.get(enter.process)
             if earlier is not None and earlier.entry >= enter.entry:
                 continue  # it said so before
             if earlier is not None:
@@ -212,11 +212,11 @@ class Controller(Participation[ControlledGroup]):
     ) -> list[Effect]:
         """A client is in a group no longer, unless it is there by another channel."""
         group = self._groups.get(name)
-        place = None if group is None else group.charges.places.get(process)
+        place = None if group is None else group.attendants.places.get(process)
         if group is None or (place is not None and place.channel != channel):
             return []
         effects = group.exit(process, why, now, wall)
-        if not group.charges.places:
+        if not group.attendants.places:
             effects += group.leave(now, wall)
         return self._settle(name, effects)
 
@@ -266,7 +266,7 @@ class Controller(Participation[ControlledGroup]):
     def _on_overruled(self, news: Overruled, now: int, wall: int) -> list[Effect]:
         """A client has come elsewhere since, or a newer process has its name there."""
         group = self._groups.get(news.group)
-        place = None if group is None else group.charges.places.get(news.process)
+        place = None if group is None else group.attendants.places.get(news.process)
         if group is None or place is None or place.entry > news.entry:
             return []
         channel, client = place.channel, self._clients[place.channel]
