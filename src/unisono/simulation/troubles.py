@@ -36,6 +36,8 @@ class Stage(Protocol):
 
     end_of_faults: int
     seed: int
+    datagram_bytes: int
+    """No datagram of any member is larger."""
     cast: Cast
     machines: list[Machine]
     network: Network
@@ -239,6 +241,8 @@ class Troubles:
             away = set(sides[0])
         elif fault.kind in ("isolate", "pause", "slow", "stop_reading"):
             away = set(fault.members)
+        elif fault.kind == "oversize" and fault.above is not None and fault.above >= self._stage.datagram_bytes:
+            pass  # whatever a member sends fits
         elif fault.kind in ("limit", "oversize") or (fault.kind == "lose" and (fault.rate or 0) >= HOPELESS_LOSS):
             away = set(fault.members or fault.targets or range(len(names)))
         if away.issuperset(servers := self._stage.cast.server_machines) and servers:
