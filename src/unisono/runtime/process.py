@@ -293,7 +293,8 @@ class Process:
             member.on_joined(error)
 
     def failed(self, error: BaseException) -> None:
-        self._failure = error if isinstance(error, UnisonoError) else GroupError(f"this process stopped: {type(error).__name__}: {error}")
+        words = f"this process stopped: {type(error).__name__}: {error}"
+        self._failure = error if isinstance(error, UnisonoError) else GroupError(words)
         for member in list(self._members.values()):
             member.on_failed(self._failure)
         for leaving in self._leaving.values():
