@@ -72,7 +72,7 @@ class Life:
             "XDG_RUNTIME_DIR": str(folder / "runtime"),
             "XDG_STATE_HOME": str(folder / "state"),
         }
-        command = ["-W", "always::ResourceWarning", "-m", "tests.campaigns.torture.member"]
+        command = ["-X", "faulthandler", "-W", "always::ResourceWarning", "-m", "tests.campaigns.torture.member"]
         with (folder / f"{key}.err").open("wb") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, *command, msgspec.json.encode(part).decode()],
@@ -117,12 +117,12 @@ class Life:
                 self._take(record)
 
     def wait_ended(self, seconds: float) -> None:
-        """Wait until the process has ended; kill it where it does not."""
+        """Wait until the process has ended; one that does not says where it is, and is ended."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             self._overdue = True
-            self._process.kill()
+            self._process.send_signal(signal.SIGABRT)
             self._process.wait()
 
     def close(self) -> None:

@@ -89,6 +89,8 @@ class _Planning:
         self._casts: dict[str, Cast] = {}
         self._deeds: list[Deed] = []
         self._present: list[str] = []
+        self._killed: list[str] = []
+        """Names whose lives are over at once: one who leaves may need a while."""
         self._stopped_until: dict[str, float] = {}
         self._mixed = self._random.random() < 0.5
 
@@ -125,6 +127,8 @@ class _Planning:
         elif action in ("kill", "leave"):
             key = self._random.choice(self._present)
             self._present.remove(key)
+            if action == "kill":
+                self._killed.append(self._casts[key].name)
             self._do(at, action, key, self._random.choice(LAST_SENDS) if action == "leave" else 0)
         else:
             key = self._random.choice([one for one in awake if self._casts[one].role != "receiver"])
@@ -142,10 +146,10 @@ class _Planning:
         self._do(min(until, self._seconds), "go on", key)
 
     def _come(self, at: float, announced: bool = True) -> None:
-        """Somebody new, or another life of one who is gone."""
-        names = [f"m{number}" for number in range(MOST + 3)]
-        free = [name for name in names if name not in {self._casts[key].name for key in self._present}]
-        name = self._random.choice(free)
+        """Somebody new, or another life of one who was killed."""
+        name = f"m{len({cast.name for cast in self._casts.values()})}"
+        if self._killed and self._random.random() < 0.5:
+            name = self._killed.pop(self._random.randrange(len(self._killed)))
         number = 1 + sum(cast.name == name for cast in self._casts.values())
         service, role = self._part()
         cast = Cast(name, number, service, role, name[-1] in "02468", self._random.choice(["500ms", "2s", "10s"]))
