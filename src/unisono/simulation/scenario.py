@@ -179,4 +179,5 @@ class Scenario(Struct, frozen=True, kw_only=True):
     def datagram_bytes(self) -> int:
         """No datagram of any member is larger, once all choices are made."""
         usual: int = self.options.get("datagram_bytes", FIELDS["datagram_bytes"].default)
-        return max([usual, *(plan.options.get("datagram_bytes", usual) for plan in self.member_plans)])
+        sizes: list[int] = [plan.options.get("datagram_bytes", usual) for plan in self.member_plans]
+        return max([usual, *sizes])
