@@ -120,7 +120,7 @@ class Speaking:
         if self.waits_for_view:
             sending.blocked.note("view", step.now)
             return
-        while sending.waiting and sending.has_room:
+        while sending.waiting and sending.has_room and not sending.paused:
             at = sending.pacing.wait_until(step.now)
             if at > step.now:
                 if not sending.paced:
