@@ -65,8 +65,9 @@ class Life:
         self._stopped_at: float | None = None
         self._log = Path(part.log)
         self._offset = 0
+        inherited = {name: value for name, value in os.environ.items() if name != "UNISONO_REALM"}
         environment = {
-            **os.environ,
+            **inherited,
             "UNISONO_INTERFACE": "lo",
             "TMPDIR": str(folder / "tmp"),
             "XDG_RUNTIME_DIR": str(folder / "runtime"),
@@ -82,6 +83,10 @@ class Life:
                 stdout=errors,
                 stderr=errors,
             )
+
+    @property
+    def process_number(self) -> int:
+        return self._process.pid
 
     def tell(self, command: str) -> None:
         assert self._process.stdin is not None
