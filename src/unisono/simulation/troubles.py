@@ -7,13 +7,13 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from unisono.settings import Role, Service
+from unisono.settings import Role, Service, Settings
 from unisono.simulation.application import payload
 from unisono.simulation.cast import Cast
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
 from unisono.simulation.packet_rules import PacketRule
-from unisono.simulation.scenario import FOREVER, Fault
+from unisono.simulation.scenario import FOREVER, Fault, Scenario
 from unisono.simulation.streams import stream
 
 PACKET_FAULTS = frozenset(("lose", "duplicate", "reorder", "corrupt", "delay", "limit", "replay", "oversize"))
@@ -28,6 +28,12 @@ INSTANT = ("crash", "clock_step", *_COMMANDS)
 """Faults that have no end of their own."""
 
 
+def largest_datagram(scenario: Scenario) -> int:
+    """The largest datagram that any member's settings allow."""
+    every = [scenario.options, *(scenario.options | plan.options for plan in scenario.member_plans)]
+    return max(Settings(**options).datagram_bytes for options in every)
+
+
 class Stage(Protocol):
     """What faults act on."""
 
@@ -37,6 +43,7 @@ class Stage(Protocol):
     end_of_faults: int
     seed: int
     cast: Cast
+    largest_datagram: int
     machines: list[Machine]
     network: Network
 
@@ -230,7 +237,8 @@ class Troubles:
 
     def _taken_away(self, fault: Fault) -> list[str]:
         """The members of whom nothing is expected while the fault lasts."""
-        names = [machine.name for machine in self._stage.machines]
+        stage = self._stage
+        names = [machine.name for machine in stage.machines]
         away: set[int] = set()
         if fault.kind == "partition":
             away = set(range(len(names))) - set(sorted(fault.groups, key=len)[-1])
@@ -239,9 +247,11 @@ class Troubles:
             away = set(sides[0])
         elif fault.kind in ("isolate", "pause", "slow", "stop_reading"):
             away = set(fault.members)
+        elif fault.kind == "oversize" and (fault.above or 0) >= stage.largest_datagram:
+            away = set()  # what is as large as it may be still gets through
         elif fault.kind in ("limit", "oversize") or (fault.kind == "lose" and (fault.rate or 0) >= HOPELESS_LOSS):
             away = set(fault.members or fault.targets or range(len(names)))
-        if away.issuperset(servers := self._stage.cast.server_machines) and servers:
+        if away.issuperset(servers := stage.cast.server_machines) and servers:
             away = set(range(len(names)))  # without a server nobody gets another view
         return [names[member] for member in sorted(away)]
 

@@ -46,7 +46,7 @@ from unisono.simulation.outcome import Outcome, verdicts
 from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario, Workload
 from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.streams import stream
-from unisono.simulation.troubles import Troubles
+from unisono.simulation.troubles import Troubles, largest_datagram
 from unisono.simulation.wiring import node_arguments
 from unisono.trace.recorder import Recorder
 from unisono.trace.run_directory import write_run
@@ -72,6 +72,7 @@ class World:
         self._node = node
         self.seed = scenario.seed
         self.cast = cast_of(scenario)
+        self.largest_datagram = largest_datagram(scenario)
         self.run_name = f"{scenario.name}-{scenario.seed}"
         self.now = 0
         self.end_of_faults = scenario.duration

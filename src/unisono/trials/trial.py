@@ -26,7 +26,7 @@ from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
 from unisono.simulation.scenario import Fault, MemberPlan, Scenario
 from unisono.simulation.scenario_text import write_scenario
-from unisono.simulation.troubles import Troubles
+from unisono.simulation.troubles import Troubles, largest_datagram
 from unisono.trace.recorder import Recorder
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, FaultRow, GaugeRow
@@ -71,6 +71,7 @@ class Trial:
         self._scenario = scenario
         self._folder = folder
         self.cast = cast_of(scenario)
+        self.largest_datagram = largest_datagram(scenario)
         self._began = time.monotonic_ns() + self.cast.size * int(READY_SECONDS * SECOND)  # not known yet, but not later
         self._loop = asyncio.get_running_loop()
         self._recorder = Recorder(f"{scenario.name}-{scenario.seed}", "", host_mark())
