@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from tests.pipeline import duckdb_membership, duckdb_sessions
+from tests.pipeline import duckdb_membership, duckdb_promises, duckdb_sessions
 from unisono.trace.schema import FAMILIES
 
 Place = tuple[str, str, str, str, int, int, str | None]
@@ -654,6 +654,7 @@ AUDITS = {
     "L7": L7,
     "L8": L8,
     **duckdb_membership.AUDITS,
+    **duckdb_promises.AUDITS,
     **duckdb_sessions.AUDITS,
 }
 

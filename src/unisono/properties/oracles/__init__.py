@@ -6,6 +6,7 @@ Slow on purpose. These functions share no checking code with the monitors, which
 from __future__ import annotations
 
 from unisono.properties.oracles.delivery import delivery_integrity, in_a_view, no_duplication
+from unisono.properties.oracles.farewells import last_sends
 from unisono.properties.oracles.liveness import multicast_liveness
 from unisono.properties.oracles.order import fifo, reliable_fifo
 from unisono.properties.oracles.own import self_delivery, self_delivery_liveness
@@ -41,6 +42,7 @@ __all__ = [
     "fifo",
     "in_a_view",
     "key_discipline",
+    "last_sends",
     "membership_precision",
     "monotone_views",
     "multicast_liveness",
