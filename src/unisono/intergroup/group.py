@@ -580,7 +580,9 @@ class IntergroupEngine:
             elif name == "gauge":
                 self._gauged_at = step.now
                 record_traffic(step, self._place)
-                record_gauges(step, settings, self._sending, self._delivery, self._receiving, self._repairing)
+                record_gauges(
+                    step, settings, self._sending, self._delivery, self._receiving, self._repairing, self._peers
+                )
                 record_proxy(step, settings, self._asking, self._carrying)
             elif name == "asking":
                 self._asking.on_time(step)
