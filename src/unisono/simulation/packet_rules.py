@@ -24,6 +24,7 @@ from unisono.wire.membership_messages import AddRequest, CutInfo, NewView, Opini
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
+    ControlMessage,
     ControlPacket,
     DataPacket,
     Deactivation,
@@ -38,7 +39,7 @@ from unisono.wire.proxy_messages import ProxyAnswer, ProxyRequest
 from unisono.wire.reading import read_datagram
 from unisono.wire.session_messages import Cut, CutRequest, SessionRequest, StableCut, ViewStart
 
-MESSAGE_NAMES = {
+MESSAGE_NAMES: dict[type[ControlMessage], str] = {
     KeepAlive: "keep_alive",
     Report: "report",
     ActivationRequest: "activation_request",
@@ -76,6 +77,10 @@ MESSAGE_NAMES = {
 """What a scenario's `message` calls each control message; data and repairs are "data" and "repair"."""
 
 
+CODED_NAMES = {kind.code: name for kind, name in MESSAGE_NAMES.items()}
+"""The same by their codes, for messages in parts."""
+
+
 class Content(NamedTuple):
     """What is inside a datagram: the names of its messages, and the sequences of its data."""
 
@@ -93,7 +98,9 @@ def classify(data: bytes) -> Content:
         messages = packet.data.messages
         return Content(frozenset(("repair",)), messages[0].sequence, messages[-1].sequence)
     if isinstance(packet, ControlPacket):
-        return Content(frozenset(MESSAGE_NAMES[type(message)] for message in packet.messages), 0, 0)
+        names = {MESSAGE_NAMES[type(message)] for message in packet.messages}
+        names.update(CODED_NAMES[part.kind] for part in packet.parts if part.kind in CODED_NAMES)
+        return Content(frozenset(names), 0, 0)
     return Content(frozenset(), 0, 0)
 
 

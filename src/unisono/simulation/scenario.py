@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from unisono.settings import Service
+from unisono.settings import FIELDS, Service
 from unisono.units import SECOND
 
 FOREVER: Literal["forever"] = "forever"
@@ -175,3 +175,10 @@ class Scenario(Struct, frozen=True, kw_only=True):
     churns: tuple[Churn, ...] = ()
     faults: tuple[Fault, ...] = ()
     random: RandomFaults | None = None
+
+    @property
+    def datagram_bytes(self) -> int:
+        """No datagram of any member is larger, once all choices are made."""
+        usual: int = self.options.get("datagram_bytes", FIELDS["datagram_bytes"].default)
+        sizes: list[int] = [plan.options.get("datagram_bytes", usual) for plan in self.member_plans]
+        return max([usual, *sizes])

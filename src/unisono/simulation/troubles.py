@@ -7,13 +7,13 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from unisono.settings import Role, Service, Settings
+from unisono.settings import Role, Service
 from unisono.simulation.application import payload
 from unisono.simulation.cast import Cast
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
 from unisono.simulation.packet_rules import PacketRule
-from unisono.simulation.scenario import FOREVER, Fault, Scenario
+from unisono.simulation.scenario import FOREVER, Fault
 from unisono.simulation.streams import stream
 
 PACKET_FAULTS = frozenset(("lose", "duplicate", "reorder", "corrupt", "delay", "limit", "replay", "oversize"))
@@ -28,12 +28,6 @@ INSTANT = ("crash", "clock_step", *_COMMANDS)
 """Faults that have no end of their own."""
 
 
-def largest_datagram(scenario: Scenario) -> int:
-    """The largest datagram that any member's settings allow."""
-    every = [scenario.options, *(scenario.options | plan.options for plan in scenario.member_plans)]
-    return max(Settings(**options).datagram_bytes for options in every)
-
-
 class Stage(Protocol):
     """What faults act on."""
 
@@ -42,8 +36,9 @@ class Stage(Protocol):
 
     end_of_faults: int
     seed: int
+    datagram_bytes: int
+    """No datagram of any member is larger."""
     cast: Cast
-    largest_datagram: int
     machines: list[Machine]
     network: Network
 
@@ -247,8 +242,8 @@ class Troubles:
             away = set(sides[0])
         elif fault.kind in ("isolate", "pause", "slow", "stop_reading"):
             away = set(fault.members)
-        elif fault.kind == "oversize" and (fault.above or 0) >= stage.largest_datagram:
-            away = set()  # what is as large as it may be still gets through
+        elif fault.kind == "oversize" and fault.above is not None and fault.above >= stage.datagram_bytes:
+            pass  # whatever a member sends fits
         elif fault.kind in ("limit", "oversize") or (fault.kind == "lose" and (fault.rate or 0) >= HOPELESS_LOSS):
             away = set(fault.members or fault.targets or range(len(names)))
         if away.issuperset(servers := stage.cast.server_machines) and servers:

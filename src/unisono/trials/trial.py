@@ -26,7 +26,7 @@ from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
 from unisono.simulation.scenario import Fault, MemberPlan, Scenario
 from unisono.simulation.scenario_text import write_scenario
-from unisono.simulation.troubles import Troubles, largest_datagram
+from unisono.simulation.troubles import Troubles
 from unisono.trace.recorder import Recorder
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, FaultRow, GaugeRow
@@ -71,7 +71,6 @@ class Trial:
         self._scenario = scenario
         self._folder = folder
         self.cast = cast_of(scenario)
-        self.largest_datagram = largest_datagram(scenario)
         self._began = time.monotonic_ns() + self.cast.size * int(READY_SECONDS * SECOND)  # not known yet, but not later
         self._loop = asyncio.get_running_loop()
         self._recorder = Recorder(f"{scenario.name}-{scenario.seed}", "", host_mark())
@@ -82,6 +81,7 @@ class Trial:
         self.rows: list[AnyRow] = []
         self.seed = scenario.seed
         self.end_of_faults = scenario.duration
+        self.datagram_bytes = scenario.datagram_bytes
         sites = scenario.sites or scenario.members
         self.network = Network(scenario.network, scenario.members, sites, self.seed, False, self.cast.others)
         realm = realm or f"trial-{self._began}"
