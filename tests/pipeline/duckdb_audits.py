@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from tests.pipeline import duckdb_membership, duckdb_sessions, duckdb_wellformed
+from tests.pipeline import duckdb_membership, duckdb_promises, duckdb_sessions, duckdb_wellformed
 from unisono.trace.schema import FAMILIES
 
 Place = tuple[str, str, str, str, int, int, str | None]
@@ -656,6 +656,7 @@ AUDITS = {
     "L8": L8,
     **duckdb_wellformed.AUDITS,
     **duckdb_membership.AUDITS,
+    **duckdb_promises.AUDITS,
     **duckdb_sessions.AUDITS,
 }
 

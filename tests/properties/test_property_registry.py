@@ -62,10 +62,10 @@ EVERY_TRACE = {"W1", "W2", "W3", "W4", "W5"}
         ("ALF", {"D1", "D2", "D11"}),
         ("USO", {"D1", "D2", "D11", "O1", "O8"}),
         ("UTO", {"D1", "D2", "D11", "O1", "O3", "O6", "O8"}),
-        ("RSO", {"D1", "D2", "D8", "D11", "M3", "O1", "O2", "O8", "L2"}),
+        ("RSO", {"D1", "D2", "D8", "D11", "D13", "M3", "O1", "O2", "O8", "L2"}),
         (
             "RTO",
-            {"D1", "D2", "D8", "D11", "M3", "O1", "O2", "O3", "O4", "O6", "O7", "O8", "L2"}
+            {"D1", "D2", "D8", "D11", "D13", "M3", "O1", "O2", "O3", "O4", "O6", "O7", "O8", "L2"}
             | {"M2", "M4", "M5", "M7", "M9", "D3", "D4", "D5", "D9", "D10", "O5", "L1", "L5"},
         ),
     ],
@@ -93,7 +93,7 @@ def test_what_sessions_promise() -> None:
         return found - EVERY_TRACE
 
     weak = {"M1", "M2", "M3", "M4", "D1", "D2", "O1", "O2", "L1", "L2", "L6", "L7", "L8"}
-    strong = weak | {"M5", "M8", "M10", "D3", "D4", "D5", "D6", "D9", "D12", "L3", "L4"}
+    strong = weak | {"M5", "M8", "M10", "D3", "D4", "D5", "D6", "D9", "D12", "D13", "L3", "L4"}
     for role in ("sender", "receiver", None):
         assert kept("VS-weak", role) == weak
         assert kept("VS", role) == strong

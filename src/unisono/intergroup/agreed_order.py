@@ -32,6 +32,11 @@ from unisono.reliable.step import Step
 from unisono.wire.membership_messages import NewView, Origin, Seat, SenderAdded, SenderLeft, read_change
 from unisono.wire.messages import CHANGE, LEAVE, DataPacket
 
+MET_LIMIT = 4096
+"""Of so many processes it is remembered that they were in a view with this one."""
+WAITING_VIEWS = 16
+"""While so many views wait for the application, no more strangers come into one with it."""
+
 
 class Transition(Struct, frozen=True):
     """An agreed view that is to stand, and where the one before it ends."""
@@ -53,7 +58,8 @@ class ByTimestamp(BySource):
         self._order = TimestampOrder()
         self._pending: deque[Transition] = deque()
         self._view: AgreedView | None = None
-        self._met: set[ProcessId] = set()
+        self._met: dict[ProcessId, None] = {}
+        """Who was in a view with this process, and has had no other life since."""
         self.awaited: dict[ProcessId, Seat] = {}
         """Who became a sender and is not followed yet: everything waits for it."""
         self.changed: list[AgreedView] = []
@@ -88,6 +94,16 @@ class ByTimestamp(BySource):
         return self._pending[-1].view if self._pending else self._view
 
     @property
+    def waiting_views(self) -> int:
+        """How many views wait for the application."""
+        return len(self._pending)
+
+    @property
+    def lags(self) -> bool:
+        """Whether so many views wait for the application that it had better take some before it gets more."""
+        return len(self._pending) >= WAITING_VIEWS
+
+    @property
     def reached(self) -> int:
         """Whatever is still to be delivered has a later timestamp, or this one where it is the next message's."""
         if self._view is None:
@@ -106,7 +122,7 @@ class ByTimestamp(BySource):
         sends, follows = view.seat(itself) is not None, view.id != view.era
         start = sorted([*start, self.own_start] if sends else start)
         self._present(step, view, start)
-        self._met = set(view.members)
+        self._meet(view.members)
         event = View(
             view.id,
             None,
@@ -321,7 +337,7 @@ class ByTimestamp(BySource):
                 self.awaited[seat.process] = seat
             else:
                 self._seat(stream, seat, said.timestamp)
-            self._met.add(seat.process)
+            self._meet((seat.process,))
             process = seat.process
         else:
             process, reason = said.source, ViewReason.ONLY_RECEIVES
@@ -364,6 +380,7 @@ class ByTimestamp(BySource):
     def _seat(self, stream: Stream, seat: Seat, timestamp: int) -> None:
         """A source that is followed is in the view from that time on."""
         assert self._view is not None
+        assert not stream.in_view, "a process has one seat in a view"
         if stream.window.next > seat.sequence:
             self.unable = seat.process, ViewReason.INCOMPLETE
             return
@@ -440,6 +457,11 @@ class ByTimestamp(BySource):
                 stream.become_ending(reason)
                 self.over.append((stream, reason))
 
+    def _meet(self, members: Collection[ProcessId]) -> None:
+        names = {process.name for process in members}
+        met = [process for process in self._met if process.name not in names]
+        self._met = dict.fromkeys([*met, *members][-MET_LIMIT:])
+
     def _why_new(self, process: ProcessId, along: Collection[ProcessId]) -> ViewReason:
         """Why somebody is in a view that was not in the last one."""
         if process in along:  # it had said that it only receives, and could not go before the view ended
@@ -455,7 +477,7 @@ class ByTimestamp(BySource):
         names = {process.name for process in view.members}
         along = () if transition.origin is None else transition.origin.entrants
         reasons = [(process, self._why_new(process, along)) for process in view.members if process not in known]
-        self._met = {process for process in self._met if process.name not in names} | set(view.members)
+        self._meet(view.members)
         for process in sorted(known - set(view.members)):
             if process.name in names or self._context.has_restarted(process):
                 reasons.append((process, ViewReason.RESTARTED))

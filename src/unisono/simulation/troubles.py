@@ -36,6 +36,8 @@ class Stage(Protocol):
 
     end_of_faults: int
     seed: int
+    datagram_bytes: int
+    """No datagram of any member is larger."""
     cast: Cast
     machines: list[Machine]
     network: Network
@@ -230,7 +232,8 @@ class Troubles:
 
     def _taken_away(self, fault: Fault) -> list[str]:
         """The members of whom nothing is expected while the fault lasts."""
-        names = [machine.name for machine in self._stage.machines]
+        stage = self._stage
+        names = [machine.name for machine in stage.machines]
         away: set[int] = set()
         if fault.kind == "partition":
             away = set(range(len(names))) - set(sorted(fault.groups, key=len)[-1])
@@ -239,9 +242,11 @@ class Troubles:
             away = set(sides[0])
         elif fault.kind in ("isolate", "pause", "slow", "stop_reading"):
             away = set(fault.members)
+        elif fault.kind == "oversize" and fault.above is not None and fault.above >= stage.datagram_bytes:
+            pass  # whatever a member sends fits
         elif fault.kind in ("limit", "oversize") or (fault.kind == "lose" and (fault.rate or 0) >= HOPELESS_LOSS):
             away = set(fault.members or fault.targets or range(len(names)))
-        if away.issuperset(servers := self._stage.cast.server_machines) and servers:
+        if away.issuperset(servers := stage.cast.server_machines) and servers:
             away = set(range(len(names)))  # without a server nobody gets another view
         return [names[member] for member in sorted(away)]
 

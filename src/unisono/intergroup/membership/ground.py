@@ -37,6 +37,8 @@ class StreamGround:
         presented = self._following.ordered is not None and stream is not None and stream.in_view
         if presented and not self._context.shares_view(source):
             return False  # the application has yet to see it go
+        if self._following.ordered is not None and self._following.ordered.lags:
+            return self._context.shares_view(source) and self._following.follows(source)
         return self._following.follows(source)
 
     def may_merge(self, stranger: ProcessId) -> bool:

@@ -180,6 +180,8 @@ class ReceiverRepair:
         """Ask the sender whose view is the latest, of those that live."""
         if step.now - self._asked_at < self._context.settings.keep_alive // 2 or not self._marks:
             return
+        if self._view is None and not self._following.has_room:
+            return  # the application takes nothing: a view that it came into now would only wait
         candidates = [one for one in self._marks if self._following.follows(one) and self._hears(one, step.now)]
         if not candidates:
             return
@@ -196,7 +198,8 @@ class ReceiverRepair:
         if not self._context.believes(step, message.view.start):
             return
         if ordered is None or view is None:
-            self._aim(step, message)
+            if self._following.has_room:
+                self._aim(step, message)
             return
         origin = next((origin for origin in message.origins if origin.view == view.era), None)
         if origin is None:
@@ -217,7 +220,8 @@ class ReceiverRepair:
     def on_progress(self, step: Step) -> None:
         """Go on to the next view when the last one is complete here, and all members are followed from their start."""
         self._look_again(step)
-        if self._next is None:
+        ordered = self._following.ordered
+        if self._next is None or (ordered is not None and ordered.lags):
             return
         message, origin = self._next
         for source, last in origin.cut:
@@ -261,7 +265,7 @@ class ReceiverRepair:
         self._following.take_room_back()
         self._following.drop_out(step)
         self.begin(step)
-        if message is None:
+        if message is None or not self._following.has_room:
             self._ask(step)
         else:
             self._aim(step, message)

@@ -36,6 +36,7 @@ from unisono.reliable.step import Step, repair_row
 from unisono.reliable.suspicion import Suspicion
 from unisono.trace.schema import MembershipRow
 from unisono.wire.membership_messages import (
+    MEMBER_LIMIT,
     MembershipMessage,
     NewView,
     Opinion,
@@ -414,7 +415,7 @@ class MembershipRepair:
             if not (wants_me and self._ground.follows(source)):
                 return
             agreement.procs.add(source)
-        if wants_me and source not in agreement.gone:
+        if wants_me and source not in agreement.gone and len(agreement.procs | opinion.members) <= MEMBER_LIMIT:
             agreement.procs |= opinion.members
         for watched in agreement.procs - {self._context.process}:
             self._suspicion.watch(watched, step.now)

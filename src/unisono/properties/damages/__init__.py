@@ -11,6 +11,7 @@ from unisono.properties.damages import (
     contents,
     deliveries,
     eras,
+    farewells,
     keys,
     lives,
     order,
@@ -154,6 +155,7 @@ _ALL = (
     proxies.never_asked,
     proxies.handed_otherwise,
     proxies.handed_out_of_order,
+    farewells.last_sends_lost,
 )
 
 _OF_SESSIONS = (
@@ -186,6 +188,7 @@ _OF_SESSIONS = (
     session_ends.session_never_releases,
     session_ends.session_missing_in_the_last_view,
     session_ends.session_without_itself,
+    farewells.session_last_sends_lost,
 )
 
 DAMAGES: dict[str, Damage] = {item.name: item for item in (*_ALL, *_OF_SESSIONS)}

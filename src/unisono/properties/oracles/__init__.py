@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from unisono.properties.oracles.accounts import dense_counts, one_account
 from unisono.properties.oracles.delivery import delivery_integrity, in_a_view, no_duplication
+from unisono.properties.oracles.farewells import last_sends
 from unisono.properties.oracles.liveness import multicast_liveness
 from unisono.properties.oracles.lives import lives, named_have_rows, own_order
 from unisono.properties.oracles.order import fifo, reliable_fifo
@@ -44,6 +45,7 @@ __all__ = [
     "fifo",
     "in_a_view",
     "key_discipline",
+    "last_sends",
     "lives",
     "membership_precision",
     "monotone_views",
