@@ -448,6 +448,7 @@ class ByTimestamp(BySource):
     def _seat(self, stream: Stream, seat: Seat, timestamp: int) -> None:
         """A source that is followed is in the view from that time on."""
         assert self._view is not None
+        assert not stream.in_view, "a process has one seat in a view"
         if stream.window.next > seat.sequence:
             self.unable = seat.process, ViewReason.INCOMPLETE
             return
