@@ -61,6 +61,11 @@ def play(text: str, seed: int = 0) -> World:
     return world
 
 
+def at(row: AnyRow) -> int:
+    assert row.truth is not None, "the simulator knows the time"
+    return row.truth
+
+
 def begun(rows: list[AnyRow]) -> int:
     return min(row.truth for row in rows if row.truth is not None)
 
@@ -69,11 +74,9 @@ def standstill(world: World, member: str) -> int:
     """The longest time in which a member got nothing of another, from the third to the last second of the load."""
     rows = world.rows
     since, until = begun(rows) + 3 * SECOND, begun(rows) + 20 * SECOND
-    got = [row.truth for row in rows if isinstance(row, DeliverRow) and row.process == member and row.source != member]
-    ends = [row.truth for row in rows if row.kind == "CRASH" and row.process == member]
-    times = sorted(
-        {since, *(truth for truth in got if truth is not None and since < truth < until), *(ends or [until])}
-    )
+    got = [at(row) for row in rows if isinstance(row, DeliverRow) and row.process == member and row.source != member]
+    ends = [at(row) for row in rows if row.kind == "CRASH" and row.process == member]
+    times = sorted({since, *(moment for moment in got if since < moment < until), *(ends or [until])})
     return max(later - earlier for earlier, later in pairwise(times))
 
 
