@@ -394,7 +394,7 @@ class ByTimestamp(BySource):
             stream = self._streams.get(seat.process)
             if seat.process == itself:
                 pass
-            elif stream is None or (stream.ending is not None and not self._pending):
+            elif stream is None or (stream.ending is not None and not self._is_kept(stream)):
                 self._await(step, seat)
             else:
                 self._seat(stream, seat, said.timestamp)
@@ -421,6 +421,10 @@ class ByTimestamp(BySource):
             era=view.era,
         )
         self._delivery.enter(step, event)
+
+    def _is_kept(self, stream: Stream) -> bool:
+        """Whether a source that has ended is still here for what it sent before the view ends."""
+        return bool(self._pending) and all(over is not stream for over, _ in self.over)
 
     def _await(self, step: Step, seat: Seat) -> None:
         """Nothing is delivered before a source is followed; unless the view ends before it has sent anything."""
