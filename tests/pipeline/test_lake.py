@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tests.pipeline.conftest import Call
 from unisono.errors import TraceError
 from unisono.pipeline.measures.catalogue import MEASURES
+from unisono.pipeline.workplace import Workplace
 from unisono.properties.damages import DAMAGES
 from unisono.properties.registry import PROPERTIES
 from unisono.simulation.draw import draw
@@ -149,7 +150,7 @@ def test_a_run_is_replaced_as_a_whole_or_not_at_all(
 
     place = lake / "quiet-lan-1"
     before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
-    with module.Workplace(lake) as own:
+    with Workplace(lake) as own:
         killed = own.with_name(f"{own.name.partition('~')[0]}~4194305~7")  # higher than any process number
     (killed / "half").mkdir(parents=True)
 
