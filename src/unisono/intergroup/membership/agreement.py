@@ -71,8 +71,8 @@ class Agreement:
     def failed(self, arbitrate: bool) -> set[ProcessId]:
         """Who is left out, by all that is known; `arbitrate` when waiting longer would change nothing."""
         others = self.procs - {self._process}
-        newest = {process.name: process for process in sorted(self.procs)}
-        out = {process for process in others if process in self.gone or newest[process.name] != process}
+        newest = {process.name: process for process in sorted(self.procs - self.gone)}
+        out = {process for process in others if newest.get(process.name) != process}
         out |= {process for process in others if process in self.opinions and self.opinions[process].out}
         observing = self.procs - self.accused - out
         for suspect in others - out:
