@@ -15,7 +15,7 @@ def test_a_step_that_does_not_end_stops_the_process_and_is_named(realm: str, mon
     async def main() -> None:
         async with join("g", name="ada", realm=realm, storage="memory") as group:
             monkeypatch.setattr(Sending, "flush", lambda self, step: [])
-            with pytest.raises(UnisonoError, match=r"the engine of 'ada' does not come to an end.*Speaking.advance"):
+            with pytest.raises(UnisonoError, match=r"the engine of 'ada' does not come to an end.*Speaking\.advance"):
                 await group.send(b"for ever")
 
     run(main())

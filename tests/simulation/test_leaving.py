@@ -93,6 +93,16 @@ CASES: dict[str, dict[str, object]] = {
         "workloads": (Workload(group="g", senders=(1, 2), rate=5.0),),
     },
     "source order": {"service": "source"},
+    "a receiver that becomes a source for one large message": {
+        "service": "source",
+        "member_plans": (MemberPlan(index=0, options={"role": "auto"}),),
+        "workloads": (Workload(group="g", senders=(1, 2), rate=5.0),),
+        "faults": (
+            Fault(kind="lose", at=AT - SECOND, rate=0.1),
+            Fault(kind="send", at=AT, members=(0,), size=100_000, count=1),
+            Fault(kind="leave", at=AT + 1, members=(0,)),
+        ),
+    },
     "another sender is stopped": {
         "faults": (Fault(kind="pause", at=AT - 200 * MILLISECOND, members=(2,), lasts=20 * SECOND), *BURST),
     },

@@ -118,7 +118,7 @@ def good_story() -> Story:
     """What the driver would know of that run."""
     fates = {name: Fate(_who(name), 0, name in "abcf", True, False, False, ()) for name in "abcdf"}
     fates["e"] = Fate(_who("e"), -9, False, True, True, False, ())
-    return Story("groups", 0, "mesh", fates, QUIET_AT, (0.5,), ())
+    return Story("groups", 0, "mesh", fates, QUIET_AT, 0.5, 0.1, ())
 
 
 def _who(name: str) -> str:

@@ -20,7 +20,7 @@ from unisono.wire.control_messages import (
     RingQuery,
     SearchResponse,
 )
-from unisono.wire.membership_messages import CutInfo, NewView, Opinion, Ready, RecoveryInfo, ViewRequest
+from unisono.wire.membership_messages import AddRequest, CutInfo, NewView, Opinion, Ready, RecoveryInfo, ViewRequest
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
@@ -63,6 +63,7 @@ MESSAGE_NAMES: dict[type[ControlMessage], str] = {
     NewView: "new_view",
     CutInfo: "cut_info",
     ViewRequest: "view_request",
+    AddRequest: "add_request",
     ProxyRequest: "proxy_request",
     ProxyAnswer: "proxy_answer",
     CensusRequest: "census_request",

@@ -35,10 +35,11 @@ class Network(Struct, frozen=True, kw_only=True):
 
     A pair of numbers is a range from which each ordered pair of members draws its own. `site_latency`, where
     given, is what `latency` is between members of different sites. With `regions` sites have places on a plane
-    (`geography`), which latency and hops between them follow.
+    (`geography`), which latency and hops between them follow. Several shapes are to choose from, and what a shape
+    stands for is filled in when one of them is drawn.
     """
 
-    shape: Shape = "lan"
+    shape: Shape | tuple[Shape, ...] = "lan"
     latency: int | tuple[int, int] = 0
     jitter: int = 0
     loss: float = 0.0

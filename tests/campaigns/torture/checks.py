@@ -248,5 +248,5 @@ def count_of(lives: Biographies) -> dict[str, int]:
         "views": len({stay.view.view for life in lives.values() for stay in life.stays}),
         "journeys": sum(len(travellers) > 1 for travellers in journeys(lives).values()),
         "leaves": sum(life.left_at is not None for life in lives.values()),
-        "debts": sum(1 for _ in debts(lives)),
+        "owed": sum(len(owed) for _, _, owed in debts(lives)),
     }

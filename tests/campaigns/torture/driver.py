@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tests.campaigns.torture.cores import Mark, mark
 from tests.campaigns.torture.life import Fate, Life, Part
 from tests.campaigns.torture.plan import Cast, Deed, Plan
 from tests.campaigns.torture.records import now
@@ -44,8 +45,10 @@ class Story(Struct, frozen=True):
     fates: dict[str, Fate]
     quiet_at: float
     """When the last fault was over."""
-    loads: tuple[float, ...]
-    """Of the machine, every second until the end of the run."""
+    load: float
+    """Of the machine when all was quiet, over the minute before."""
+    others: float
+    """How many cores others kept busy, in the whole run or until one view with all came, whichever is more."""
     left_behind: tuple[str, ...]
     trouble: str = ""
     """Why the run is over before its end, if it is."""
@@ -72,7 +75,6 @@ class Driver:
         self._lives: dict[str, Life] = {}
         self._present: list[Life] = []
         self._pause = Event()
-        self._loads: list[float] = []
         self._servers: Servers | None = None
         self._lost_server = ""
         for name in ("tmp", "runtime", "state"):
@@ -84,16 +86,19 @@ class Driver:
         """The whole plan, its end, and what was left behind."""
         trouble = ""
         quiet_at = now()
+        begin = quiet = self._mark()
+        load = os.getloadavg()[0]
         try:
             for key in self._plan.first:
                 self._come(self._plan.casts[key])
             self._until(self._all_joined, START_SECONDS, "not all of the first members joined")
             self._carry_out()
             self._until(self._all_joined, START_SECONDS, "a newcomer never joined")
-            quiet_at = now()
+            quiet_at, quiet, load = now(), self._mark(), os.getloadavg()[0]
             self._settle()
         except TimeoutError as error:
             trouble = str(error)
+        met = self._mark()
         self._end()
         fates = {key: life.fate(life in self._present) for key, life in self._lives.items()}
         story = Story(
@@ -102,7 +107,8 @@ class Driver:
             self._plan.transport,
             fates,
             quiet_at,
-            tuple(self._loads),
+            load,
+            max(met.others_since(begin), met.others_since(quiet)),
             (),
             trouble,
         )
@@ -114,8 +120,7 @@ class Driver:
     def _carry_out(self) -> None:
         began = monotonic()
         for deed in self._plan.deeds:
-            while (left := began + deed.at - monotonic()) > 0:
-                self._wait(left)
+            self._wait(began + deed.at - monotonic())
             self._do(deed)
         for life in self._present:
             life.go_on()
@@ -146,7 +151,7 @@ class Driver:
     def _come(self, cast: Cast) -> None:
         log = str(self._folder / f"{cast.key}.log")
         part = Part(cast.name, log, f"{self._plan.seed} {cast.key}", self._options(cast), self._settings())
-        life = self._stack.enter_context(closing(Life(cast.key, part, self._folder, cast.role != "receiver")))
+        life = self._stack.enter_context(closing(Life(cast, part, self._folder)))
         self._lives[cast.key] = life
         self._present.append(life)
 
@@ -190,9 +195,11 @@ class Driver:
             life.wait_ended(LEAVE_SECONDS)
 
     def _in_one_view(self) -> bool:
-        """Whether the newest view of each that is there has all of them."""
+        """Whether the newest view of each that is there has all of them; who agrees with nobody may have others too."""
         wanted = {life.who for life in self._present if life.speaks}
-        return "" not in wanted and all(set(life.view) == wanted for life in self._present)
+        return "" not in wanted and all(
+            set(life.view) == wanted or (not life.agrees and set(life.view) > wanted) for life in self._present
+        )
 
     def _all_joined(self) -> bool:
         return all(life.who for life in self._present)
@@ -213,8 +220,10 @@ class Driver:
             self._wait(POLL_SECONDS)
 
     def _wait(self, seconds: float) -> None:
-        self._pause.wait(min(seconds, 1.0))
-        self._loads.append(os.getloadavg()[0])
+        self._pause.wait(seconds)
+
+    def _mark(self) -> Mark:
+        return mark(life.process_number for life in self._lives.values())
 
     def _left_behind(self) -> list[str]:
         """Processes of this run that are there still, and what they left in the folders that they were given."""

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tests.campaigns.torture.plan import Cast
 from tests.campaigns.torture.records import Got, Joined, Record, Sent, Viewed, now, read_log
 from tests.network.processes import ROOT
 
@@ -52,9 +53,9 @@ class Fate(Struct, frozen=True):
 class Life:
     """A process that was started, until it is closed."""
 
-    def __init__(self, key: str, part: Part, folder: Path, speaks: bool) -> None:
-        self.key = key
-        self.speaks = speaks
+    def __init__(self, cast: Cast, part: Part, folder: Path) -> None:
+        self.speaks = cast.role != "receiver"
+        self.agrees = cast.service != "source"
         self.who = ""
         """The process that it said it is, once it has joined."""
         self.view: tuple[str, ...] = ()
@@ -65,15 +66,16 @@ class Life:
         self._stopped_at: float | None = None
         self._log = Path(part.log)
         self._offset = 0
+        inherited = {name: value for name, value in os.environ.items() if name != "UNISONO_REALM"}
         environment = {
-            **os.environ,
+            **inherited,
             "UNISONO_INTERFACE": "lo",
             "TMPDIR": str(folder / "tmp"),
             "XDG_RUNTIME_DIR": str(folder / "runtime"),
             "XDG_STATE_HOME": str(folder / "state"),
         }
         command = ["-X", "faulthandler", "-W", "always::ResourceWarning", "-m", "tests.campaigns.torture.member"]
-        with (folder / f"{key}.err").open("wb") as errors:
+        with (folder / f"{cast.key}.err").open("wb") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, *command, msgspec.json.encode(part).decode()],
                 cwd=ROOT,
@@ -82,6 +84,10 @@ class Life:
                 stdout=errors,
                 stderr=errors,
             )
+
+    @property
+    def process_number(self) -> int:
+        return self._process.pid
 
     def tell(self, command: str) -> None:
         assert self._process.stdin is not None

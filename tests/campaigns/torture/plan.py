@@ -7,8 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-Kind = Literal["groups", "sessions"]
-KINDS: tuple[Kind, ...] = ("groups", "sessions")
+Kind = Literal["groups", "sessions", "leaves"]
 Action = Literal["come", "kill", "stop", "go on", "leave", "talk", "burst", "large", "kill server", "start server"]
 
 FIRST, FEWEST, MOST = 6, 3, 9
@@ -121,7 +120,8 @@ class _Planning:
             return
         action: Action = self._random.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         if len(awake) <= FEWEST and action in ("kill", "stop", "leave"):
-            self._come(at)
+            if len(self._present) < MOST:
+                self._come(at)
         elif action == "stop":
             self._stop(at, self._random.choice(awake))
         elif action in ("kill", "leave"):
