@@ -377,7 +377,7 @@ class MembershipRepair:
         if self.repairing:
             return
         assert self.view is not None
-        self._agreement.begin(self.view.members)
+        self._agreement.begin(self.view.members, self.view.era)
         self._withdrawn.clear()
         self._said = None
         self._recovery.begin()
@@ -687,11 +687,17 @@ class MembershipRepair:
         if self._context.process in members:  # this process went back before the view came to stand
             self.on_gone(step, source)
             return
-        left_out = set() if self._said is None else {*self._said.failed}
-        if message.proposal and not left_out.issuperset(members):
+        if message.proposal and self._is_left_out(members):
             self._tell_excluded(step)
         for process in members:
             self.on_gone(step, process)
+
+    def _is_left_out(self, members: list[ProcessId]) -> bool:
+        """Whether those who went on are the view, and not a few whom it is about to leave out itself."""
+        assert self.view is not None
+        gone_on = set(members).intersection(self.view.members)
+        failed = () if self._said is None else self._said.failed
+        return 2 * len(gone_on) >= len(self.view.members) and not gone_on.issubset(failed)
 
     def _tell_excluded(self, step: Step) -> None:
         """The others go on without this process; its application hears that once for each view."""
