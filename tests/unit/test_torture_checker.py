@@ -12,7 +12,7 @@ from tests.campaigns.torture.checker import judge
 from tests.campaigns.torture.leaves import make_leaves
 from tests.campaigns.torture.mutations import MUTATIONS, Logs, postponed
 from tests.campaigns.torture.plan import FEWEST, MOST, Kind, make_plan
-from tests.campaigns.torture.records import Got, Told, Viewed, read_line, render
+from tests.campaigns.torture.records import Got, Joined, Told, Viewed, read_line, render
 from tests.unit.torture_logs import good_logs, good_story
 
 ORDER_OF_TIMESTAMPS = "total order"
@@ -92,9 +92,26 @@ def test_the_view_with_all_has_to_come_in_time_on_free_cores(name: str) -> None:
     logs = good_logs()
     late = {**logs, name: postponed(logs[name], last_view(logs, name))}
     assert list(judge(late, good_story(), {}).complaints) == ["one view"]
-    assert judge(late, replace(good_story(), others=1.0), {}).complaints == {}  # a busy machine is no complaint
+    busy = replace(good_story(), others=1.0)
+    assert list(judge(late, busy, {}).complaints) == ["one view"]
+    later = {**logs, name: postponed(logs[name], last_view(logs, name), 10.0)}
+    assert list(judge(later, good_story(), {}).complaints) == ["one view"]
+    assert judge(later, busy, {}).complaints == {}
     never = {**logs, name: logs[name][: last_view(logs, name)]}
     assert "one view" in judge(never, replace(good_story(), others=1.0), {}).complaints
+
+
+def test_who_agrees_with_nobody_may_have_one_in_its_view_who_was_killed() -> None:
+    logs = good_logs()
+    place = last_view(logs, "a")
+    view = logs["a"][place]
+    assert isinstance(view, Viewed)
+    logs["a"][place] = replace(view, members=(*view.members, "e~1"))
+    assert "one view" in judge(logs, good_story(), {}).complaints
+    joined = logs["a"][0]
+    assert isinstance(joined, Joined)
+    logs["a"][0] = replace(joined, service="source")
+    assert "one view" not in judge(logs, good_story(), {}).complaints
 
 
 def test_a_gap_is_no_complaint_where_the_source_did_not_come_along() -> None:

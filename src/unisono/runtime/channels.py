@@ -44,6 +44,8 @@ _LOG = logging.getLogger(__name__)
 ACCEPTED_LIMIT = 1024
 """Channels that others may hold open to this process."""
 CONNECT_SECONDS = 15.0
+PARTING_SECONDS = 1.0
+"""How long a process that ends waits for its peers to close their sides too: one may be stopped."""
 ACCEPT_PAUSE_SECONDS = 1.0
 """How long to wait when the system has no more room for connections."""
 
@@ -66,6 +68,8 @@ class Channels:
         self._ends: dict[Channel, End] = {}
         self._opening: dict[Channel, asyncio.Task[None]] = {}
         self._strangers: set[End] = set()
+        self._connections: set[End] = set()
+        """All that is open still, also what was closed from here while the peer has not closed its side yet."""
         self._site = site or site_address(realm)
         self._at_site: socket.socket | None = None
         self._server: asyncio.AbstractServer | None = None
@@ -111,18 +115,20 @@ class Channels:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._server is not None:
             self._server.close()
-        ends = [*self._ends.values(), *self._strangers]
+        for end in [*self._ends.values(), *self._strangers]:
+            end.finish()
         self._ends.clear()
         self._strangers.clear()
-        for end in ends:
-            end.finish()
-        if ends:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await asyncio.gather(*(end.gone.wait() for end in ends))
-        for end in ends:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PARTING_SECONDS):
+                await self._wait_closed()
+        for end in list(self._connections):
             end.abort()
+        await self._wait_closed()  # the loop closes what was aborted, if it is given the time
         self._socket.close()
+
+    async def _wait_closed(self) -> None:
+        await asyncio.gather(*(end.gone.wait() for end in self._connections))
 
     def _tell(self, fact: Fact) -> None:
         """What happens while everything ends is of no interest any more."""
@@ -255,6 +261,7 @@ class Channels:
 
     def connected(self, end: End) -> bool:
         """A connection stands; whether there is room for it."""
+        self._connections.add(end)
         accepted = len(self._strangers) + sum(channel < 0 for channel in self._ends)
         if self._closed or (end.channel is None and accepted >= ACCEPTED_LIMIT):
             self.count("channel: no room for another")
@@ -290,6 +297,7 @@ class Channels:
     def ended(self, end: End, reason: str | None) -> None:
         """An end is gone: closed by the peer, or failed with a reason."""
         self._strangers.discard(end)
+        self._connections.discard(end)
         channel = end.channel
         if channel is None:
             return

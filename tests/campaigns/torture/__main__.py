@@ -9,6 +9,7 @@ beside a stopped one. Traces are recorded beside for diagnosis; the checks do no
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 from shutil import rmtree
@@ -56,6 +57,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="keep the logs of every seed, not of failing ones only")
     parser.add_argument("--out", type=Path, help="where logs go; a new folder by default")
     chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that all processes are ended
     first, _, end = chosen.seeds.partition(":")
     seeds = range(int(first), int(end) if end else int(first) + 1)
     out = (chosen.out or Path(mkdtemp(prefix="unisono-torture-"))).resolve()

@@ -151,7 +151,7 @@ class Driver:
     def _come(self, cast: Cast) -> None:
         log = str(self._folder / f"{cast.key}.log")
         part = Part(cast.name, log, f"{self._plan.seed} {cast.key}", self._options(cast), self._settings())
-        life = self._stack.enter_context(closing(Life(cast.key, part, self._folder, cast.role != "receiver")))
+        life = self._stack.enter_context(closing(Life(cast, part, self._folder)))
         self._lives[cast.key] = life
         self._present.append(life)
 
@@ -195,9 +195,11 @@ class Driver:
             life.wait_ended(LEAVE_SECONDS)
 
     def _in_one_view(self) -> bool:
-        """Whether the newest view of each that is there has all of them."""
+        """Whether the newest view of each that is there has all of them; who agrees with nobody may have others too."""
         wanted = {life.who for life in self._present if life.speaks}
-        return "" not in wanted and all(set(life.view) == wanted for life in self._present)
+        return "" not in wanted and all(
+            set(life.view) == wanted or (not life.agrees and set(life.view) > wanted) for life in self._present
+        )
 
     def _all_joined(self) -> bool:
         return all(life.who for life in self._present)

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from tests.campaigns.torture.plan import Cast
 from tests.campaigns.torture.records import Got, Joined, Record, Sent, Viewed, now, read_log
 from tests.network.processes import ROOT
 
@@ -52,9 +53,9 @@ class Fate(Struct, frozen=True):
 class Life:
     """A process that was started, until it is closed."""
 
-    def __init__(self, key: str, part: Part, folder: Path, speaks: bool) -> None:
-        self.key = key
-        self.speaks = speaks
+    def __init__(self, cast: Cast, part: Part, folder: Path) -> None:
+        self.speaks = cast.role != "receiver"
+        self.agrees = cast.service != "source"
         self.who = ""
         """The process that it said it is, once it has joined."""
         self.view: tuple[str, ...] = ()
@@ -74,7 +75,7 @@ class Life:
             "XDG_STATE_HOME": str(folder / "state"),
         }
         command = ["-X", "faulthandler", "-W", "always::ResourceWarning", "-m", "tests.campaigns.torture.member"]
-        with (folder / f"{key}.err").open("wb") as errors:
+        with (folder / f"{cast.key}.err").open("wb") as errors:
             self._process = subprocess.Popen(
                 [sys.executable, *command, msgspec.json.encode(part).decode()],
                 cwd=ROOT,

@@ -7,7 +7,9 @@ more messages, one after the other, then `leave`, and the process ends). The end
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import os
+import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -40,6 +42,8 @@ from tests.campaigns.torture.records import (
 )
 from unisono.runtime.loops import run
 
+PARENT_DEATH_SIGNAL = 1
+"""The option of prctl."""
 SMALL_BYTES = 300
 """Most messages have up to so many."""
 
@@ -183,5 +187,11 @@ async def main(part: Part) -> None:
         await live(part, group, group.close)
 
 
+def end_with_the_driver() -> None:
+    """A driver that is killed cannot end whom it has stopped: the system does."""
+    ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
 if __name__ == "__main__":
+    end_with_the_driver()
     run(main(msgspec.json.decode(sys.argv[1], type=Part)))

@@ -162,9 +162,9 @@ MUTATIONS: dict[Callable[[Logs, Random], Logs | None], str] = {
 """Each with the check that must name it, whichever others do."""
 
 
-def postponed(records: list[Record], begin: int) -> list[Record]:
+def postponed(records: list[Record], begin: int, seconds: float = LATE_SECONDS) -> list[Record]:
     """All that happens to one life from a place on happens later."""
-    return [*records[:begin], *(replace(record, at=record.at + LATE_SECONDS) for record in records[begin:])]
+    return [*records[:begin], *(replace(record, at=record.at + seconds) for record in records[begin:])]
 
 
 def _got(logs: Logs, place: Place) -> Got:
