@@ -416,7 +416,7 @@ class IntergroupEngine:
             self._receiving.consider(step, packet.source, fact.source)
             self._receiving.on_data(step, packet, fact.source)
         else:
-            self._repairing.on_repaired(step, data)
+            self._repairing.on_repaired(step, data, packet.source)
             self._receiving.on_repair(step, data)
         self._speaking.on_waited_for(step, data.messages[-1].timestamp)
 

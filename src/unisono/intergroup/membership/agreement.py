@@ -59,6 +59,13 @@ class Agreement:
         if opinion is not None and self._process in opinion.failed:
             del self.opinions[stranger]
 
+    def forget(self, processes: Iterable[ProcessId]) -> None:
+        """They are members no more, by their own word, and nobody need leave them out."""
+        for process in processes:
+            self.procs.discard(process)
+            self.accused.discard(process)
+            self.opinions.pop(process, None)
+
     def accusers(self, suspect: ProcessId) -> set[ProcessId]:
         """Who does not hear a process. Whoever accuses this one, which lives, is no witness against others."""
         others = {
@@ -80,7 +87,13 @@ class Agreement:
             enough = min(observers, max(2, observers // 2 + 1))
             if len(self.accusers(suspect)) >= enough:
                 out.add(suspect)
+        out |= self._given_up(out)
         return out | self._at_odds(out) if arbitrate else out
+
+    def _given_up(self, out: set[ProcessId]) -> set[ProcessId]:
+        """Whom this process does not hear, and a member that it does hear leaves out: it may know why."""
+        heard = (self.opinions[one] for one in self.procs - out - self.accused if one in self.opinions)
+        return {suspect for opinion in heard for suspect in self.accused - out if suspect in opinion.failed}
 
     def refused(self, failed: set[ProcessId]) -> set[ProcessId]:
         """Who leaves this process out: it cannot be in one view with them, whatever it thinks of them itself."""
