@@ -574,13 +574,17 @@ class IntergroupEngine:
                 self._repairing.expire(step.now)
                 if self._context.role == "sender":
                     self._speaking.keep_informed(step)
+                if self._takes_part:
+                    self._membership.watch(step)
                 self._speaking.lose_patience(step)
             elif name == "probe":
                 self._answering.send_due(step)
             elif name == "gauge":
                 self._gauged_at = step.now
                 record_traffic(step, self._place)
-                record_gauges(step, settings, self._sending, self._delivery, self._receiving, self._repairing)
+                record_gauges(
+                    step, settings, self._sending, self._delivery, self._receiving, self._repairing, self._peers
+                )
                 record_proxy(step, settings, self._asking, self._carrying)
             elif name == "asking":
                 self._asking.on_time(step)

@@ -191,15 +191,15 @@ class ReceiveWindow:
             insort(self._early_order, sequence)
         return Offer.TAKEN
 
-    def missing(self) -> Iterable[Range]:
-        """What is known to exist and has not come, in order."""
-        first = self.contiguous + 1
-        for early in self._early_order:
-            if first < early:
-                yield first, early - 1
-            first = early + 1
-        if first <= self.highest:
-            yield first, self.highest
+    def missing(self, after: int = 0, upto: int = 1 << 63) -> Iterable[Range]:
+        """What is known to exist and has not come, in order: of all of it, or after one sequence and up to another."""
+        first, last, order = max(self.contiguous, after) + 1, min(self.highest, upto), self._early_order
+        for at in range(bisect_left(order, first), bisect_right(order, last)):
+            if first < order[at]:
+                yield first, order[at] - 1
+            first = order[at] + 1
+        if first <= last:
+            yield first, last
 
     @property
     def room(self) -> int:
