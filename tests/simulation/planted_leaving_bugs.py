@@ -19,7 +19,7 @@ def large_goes_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(IntergroupEngine, "_has_finished", True)
 
 
-@planted_bug("who was a member for somebody is one for everybody", "last-word", "L10", "L9")
+@planted_bug("who was a member for somebody is one for everybody", "last-word", "L10")
 def last_word_forgotten(patch: pytest.MonkeyPatch) -> None:
     """Who has acted on a last word takes its sender for a member again, as soon as another does."""
     patch.setattr(MembershipRepair, "_has_gone", lambda self, peer: False)

@@ -13,6 +13,7 @@ from tests.simulation.planted_leaving_bugs import PLANTED_LEAVING
 from tests.simulation.worlds import run_world, scenario
 from unisono import step_watch
 from unisono.intergroup.sending import Sending
+from unisono.properties.registry import PROPERTIES
 from unisono.simulation.draw import draw
 from unisono.simulation.scenario import Fault, MemberPlan, Network, Scenario, Workload
 from unisono.simulation.scenario_file import read_scenario
@@ -162,9 +163,11 @@ COUNTED = [bug for bug in PLANTED_LEAVING if "D13" in bug.properties]
 
 @pytest.mark.parametrize("bug", COUNTED, ids=lambda bug: bug.name)
 def test_with_a_bug_planted_the_count_shows_what_is_lost(bug: PlantedBug, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a property names it, where the others are told that it left."""
     bug.plant(monkeypatch)
-    lost = [missing(run_world(kept(bug.scenario, seed)), "p0", 4 * SECOND) for seed in range(8)]
-    assert any("p1" in one for one in lost)
+    worlds = [run_world(kept(bug.scenario, seed)) for seed in range(8)]
+    assert any("p1" in missing(world, "p0", 4 * SECOND) for world in worlds)
+    assert set().union(*(world.monitors.counts for world in worlds)) & bug.properties
 
 
 def standstill(world: World, process: str) -> int:
@@ -197,6 +200,8 @@ def test_with_the_last_word_forgotten_members_that_hear_each_other_part(monkeypa
     bug.plant(monkeypatch)
     world = run_world(kept("last-word", 0))
     assert world.marks["excluded"]
+    named = bug.properties & set(PROPERTIES)
+    assert not named or named & set(world.monitors.counts)
 
 
 def test_a_step_that_does_not_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
