@@ -51,7 +51,7 @@ HELD = {
 SHOWS = {
     "W1": "The ringed row of {process} is not where, or when, it should be: the trace is broken.",
     "W2": "At the ring {process} does something before it could, or after it was over: the trace is broken.",
-    "W3": "The ringed row of {process} names somebody who left no rows: the trace is broken, or a part of it is missing.",
+    "W3": "The ringed row of {process} names somebody who left no rows: the trace is broken, or not whole.",
     "W4": "{process} counts {first} otherwise than what came before: the trace is broken.",
     "W5": "The ringed row of {process} contradicts those before it: the trace is broken.",
     "D1": "The ringed delivery does not match the sending of {first}, or there is no sending.",
