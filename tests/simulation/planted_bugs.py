@@ -39,6 +39,9 @@ from unisono.sealing import NullSeal
 from unisono.units import MILLISECOND
 from unisono.wire.messages import ActivationGrant, DataMessage, DataPacket, KeepAlive, LeftBehindNotice
 
+ASSERTION = "assertion"
+"""What a bug is named by that no property sees, because the applications do not: an assertion fails."""
+
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 

@@ -574,6 +574,8 @@ class IntergroupEngine:
                 self._repairing.expire(step.now)
                 if self._context.role == "sender":
                     self._speaking.keep_informed(step)
+                if self._phase is Phase.MEMBER:
+                    self._membership.watch(step)
                 self._speaking.lose_patience(step)
             elif name == "probe":
                 self._answering.send_due(step)

@@ -151,6 +151,10 @@ class Stream:
         last = next((word.sequence for word in words if isinstance(read_change(word.payload), SenderLeft)), high)
         return max(min(high, self.window.contiguous, last), start - 1)
 
+    def lacks(self, sequence: int) -> bool:
+        """Whether a message that was sent has not come, or one before it has not."""
+        return self.window.contiguous < sequence <= self.window.highest
+
     def enter(self, start: StartPoint, timestamp: int, era: int) -> None:
         """The source is in the view that begins at that time: what came before its start does not belong to it, nor
         what was sent before the era."""

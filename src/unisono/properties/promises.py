@@ -50,14 +50,16 @@ class Promise(Struct, frozen=True):
     weakening: str
 
 
-_EVERYBODY = frozenset({"L6", "L7"})
+_TRACE = frozenset({"W1", "W2", "W3", "W4", "W5"})
+"""What every trace is held to, whatever its services promise."""
+_EVERYBODY = _TRACE | {"L6", "L7"}
 _SENDER = _EVERYBODY | {"O3", "O8", "L4", "L8"}
-_RELIABLE = _EVERYBODY | {"D1", "D2", "D8", "D11", "M3", "O1", "O2", "O8", "L2"}
+_RELIABLE = _EVERYBODY | {"D1", "D2", "D8", "D11", "D13", "M3", "O1", "O2", "O8", "L2"}
 _AGREED = frozenset({"M2", "M4", "M5", "M7", "L1"})
 """What everybody gets who has agreed views."""
 
 _WEAK_SESSION = _EVERYBODY | {"M1", "M2", "M3", "M4", "D1", "D2", "O1", "O2", "L1", "L2", "L8"}
-_SESSION = _WEAK_SESSION | {"M5", "M8", "M10", "D3", "D4", "D5", "D6", "D9", "D12", "L3", "L4"}
+_SESSION = _WEAK_SESSION | {"M5", "M8", "M10", "D3", "D4", "D5", "D6", "D9", "D12", "D13", "L3", "L4"}
 
 _STRONG_PROMISE = Promise(
     _SESSION,

@@ -56,16 +56,19 @@ class Stage(Protocol):
 class Troubles:
     """The faults of one run."""
 
-    __slots__ = ("_active", "_links", "_stage")
+    __slots__ = ("_active", "_doomed", "_links", "_stage")
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._active: dict[int, Fault] = {}
         self._links: dict[int, Fault] = {}
+        self._doomed: set[int] = set()
+        """Who crashes for good at some time."""
         stage.network.set_connectivity(self._connected)
 
     def arrange(self, faults: tuple[Fault, ...]) -> None:
         """Begin each fault at its time; those that wait for a row begin when the world says so."""
+        self._doomed = {who for fault in faults if fault.kind == "crash" and not fault.restart for who in fault.members}
         for number, fault in enumerate(faults):
             if fault.at is not None:
                 self._stage.schedule(fault.at, self._beginner(number, fault))
@@ -236,7 +239,8 @@ class Troubles:
         names = [machine.name for machine in stage.machines]
         away: set[int] = set()
         if fault.kind == "partition":
-            away = set(range(len(names))) - set(sorted(fault.groups, key=len)[-1])
+            lasting = sorted(fault.groups, key=lambda group: (len(set(group) - self._doomed), len(group)))
+            away = set(range(len(names))) - set(lasting[-1])
         elif fault.kind == "one_way":
             sides = sorted((side for side in (fault.sources, fault.targets) if side), key=len)
             away = set(sides[0])

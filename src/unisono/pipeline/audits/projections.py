@@ -21,16 +21,21 @@ from unisono.pipeline.audits.activity import cut_off, ends, later_stretches, mov
 from unisono.pipeline.audits.agreed import agreed_views, eras, in_eras, span_starts, with_turns
 from unisono.pipeline.audits.fetch import fetch
 from unisono.pipeline.audits.keyed import keyed
+from unisono.pipeline.audits.known import load_walks
 from unisono.pipeline.audits.scan import scan
 from unisono.pipeline.audits.streams import streams, timeline
-from unisono.pipeline.columns import COMMON, MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, VIOLATION, in_sessions
+from unisono.pipeline.audits.walks import Chunk, suspects
+from unisono.pipeline.columns import COMMON, MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, VIOLATION, held, in_sessions
 from unisono.pipeline.tables import Tables
+from unisono.trace.schema import FAMILIES
 
 CONTENT = ("sequence", "size", "body", "timestamp")
 """What a message is, beside its name."""
 _SENDER = ("run", "group", *SOURCE)
 _OWN = {"source": "process", "source_incarnation": "incarnation"}
 _BYTES_A_ROW = 100
+_TOLD = ("kind", "position", "at", "truth", "host", "view", "service", "stretch")
+_PROCESS_COLUMNS = "run string, process string, incarnation bigint"
 
 T = TypeVar("T")
 
@@ -114,6 +119,66 @@ class Projections:
     def moments(self) -> DataFrame:
         """The first and last moments of deliveries in every short time, and whether they are of progress."""
         return self._deliveries.where("part = 'moment'").select("run", "at", "last_at", "remarkable")
+
+    @Projection
+    def counts(self) -> DataFrame:
+        """The first and the last delivery of each member in each batch."""
+        return self._deliveries.where("part = 'count'")
+
+    @Projection
+    def out_of_line(self) -> DataFrame | None:
+        """The processes whose rows may contradict one another in place or time."""
+        times = ("position", "last_position", "at", "last_at", F.coalesce("truth", F.lit(0)), "last_truth")
+        clocked = F.col("truth").isNotNull()
+        rows = (
+            self._deliveries.where("part = 'chunk'").select(*PROCESS, *times, "host", clocked, "remarkable").collect()
+        )
+        chunks = [((row[0], row[1], row[2]), Chunk(*row[3:])) for row in rows]
+        found = suspects(load_walks(self.whole.files), chunks)
+        return self.session.createDataFrame(found, _PROCESS_COLUMNS) if found else None
+
+    @Projection
+    def accounts(self) -> DataFrame:
+        """What every row says of its process, of all families; of sends and deliveries a row a stride."""
+        return self.keep(self._accounts(self.tables, strides=True))
+
+    @Projection
+    def living(self) -> DataFrame:
+        """The lives that wrote more than of faults."""
+        return self.settle(self.accounts.where("family <> 'fault'").select(*PROCESS).distinct())
+
+    def written(self, asked: DataFrame, key: Sequence[str]) -> DataFrame:
+        """The same of some processes or members, row by row."""
+        few = {
+            family: self.tables.family(family).join(F.broadcast(asked), list(key), "left_semi")
+            for family in FAMILIES
+            if family not in ("send", "deliver")
+        }
+        return self._accounts(
+            replace(self.whole, **few, send=self.rows("send", asked, key), deliver=self.deliveries(asked, key))
+        )
+
+    @staticmethod
+    def _accounts(tables: Tables, strides: bool = False) -> DataFrame:
+        rows = []
+        for family in FAMILIES:
+            table = tables.family(family)
+            many = strides and family in ("send", "deliver")
+            last = [
+                F.col(f"last_{name}" if many else name).alias(f"last_{name}") for name in ("position", "at", "truth")
+            ]
+            more = [
+                (
+                    F.col(name)
+                    if name in table.columns and family in ("view", "membership")
+                    else F.lit(None).cast("string")
+                ).alias(name)
+                for name in ("previous", "role")
+            ]
+            rows.append(
+                table.select(*MEMBER, F.lit(family).alias("family"), *_TOLD, *last, *more, held(COMMON).alias("common"))
+            )
+        return reduce(DataFrame.unionByName, rows)
 
     @Projection
     def spoken_below(self) -> DataFrame | None:

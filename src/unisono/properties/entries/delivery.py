@@ -6,6 +6,7 @@ from unisono.properties import oracles
 from unisono.properties.damages import DAMAGES
 from unisono.properties.entries.property import Property
 from unisono.properties.monitors.delivery import DeliveryIntegrity, NoDuplication
+from unisono.properties.monitors.farewells import LastSends
 from unisono.properties.monitors.own import SelfDelivery
 from unisono.properties.monitors.repair import ReleaseSafety
 from unisono.properties.monitors.sending import SameView, SendingView
@@ -17,8 +18,8 @@ DELIVERY = (
         name="delivery integrity",
         statement=(
             "Every DELIVER has a SEND of the same group, source, incarnation and number, with the same sequence, "
-            "size, body and timestamp (the first such SEND, should there be several). Where both have a global "
-            "time, the SEND is not the later one."
+            "size, body, timestamp and origin (the first such SEND, should there be several). Where both have a global "
+            "time, or neither and both are on one host, the SEND is not the later one."
         ),
         report="something was delivered that was not sent, or not like that",
         oracle=oracles.delivery_integrity,
@@ -148,5 +149,25 @@ DELIVERY = (
         monitor=AgreedForwardSet,
         spark="unisono.pipeline.audits.membership:agreed_forward_set",
         counter_example=DAMAGES["cut_message_left_out"],
+    ),
+    Property(
+        id="D13",
+        name="last sends",
+        statement=(
+            "Let W be a VIEW of a process q, and V the one before it of the same group and stretch, with no JOIN and "
+            "no fresh start (D5) between them; let another process p be a member of V and have the reason `left` in W; "
+            "and let p have one LEAVE in the group, without a reason. (A LEAVE with a reason says that p could not "
+            "wait until the others had everything, and who crashed has none.) Then q delivered, in that stretch and "
+            "before W, every number of p, from the start number of p in V on, whose first SEND is before the LEAVE and "
+            "not later than W. Where V is an agreed view, that holds for what was sent in the era (D3) of V, if p has "
+            "no VIEW without an `era` under agreed views, and no AGREED, between SEND and LEAVE: then it had gone on "
+            "without q. Views of sessions give no start numbers, and numbers count from 1. Times that do not compare "
+            "are not judged. The violation is at W, one for each p, with the lowest number."
+        ),
+        report="what somebody sent before it left did not come to one that stayed",
+        oracle=oracles.last_sends,
+        monitor=LastSends,
+        spark="unisono.pipeline.audits.farewells:last_sends",
+        counter_example=DAMAGES["last_sends_lost"],
     ),
 )

@@ -152,7 +152,7 @@ class Regrouping(Changing):
                 self.kill(member.life)
             elif member.service == "RTO":
                 passages[left].seen = True
-                reasons = _reasons(left.senders_at(member.applied), view)
+                reasons = _reasons(left, member.applied, view)
                 self.enter(member, view, member.view, passages[left].along, None, 0, *reasons)
             else:
                 member.turning = None
@@ -178,6 +178,8 @@ class Regrouping(Changing):
         inside = view.senders_at(changes)
         for source in view.everybody():
             cut[source] = view.end_of(source)
+            if source.left and source.agreed is view:
+                continue
             if source in inside and source not in along and not farewell and self.random.random() < 0.5:
                 reached = [member.due[source] for member in along if member.service == "RTO"]
                 if changes:
@@ -291,7 +293,7 @@ class Regrouping(Changing):
             self.go_on_to(member, passage.changes)
             if member.role == "receiver":
                 self.deliver_until(member, passage.cut, passage.changes)
-                reasons = _reasons(before.senders_at(member.applied), passage.view)
+                reasons = _reasons(before, member.applied, passage.view)
                 self.enter(member, passage.view, member.view, passage.along, None, 0, *reasons)
         elif member.installed.passages:
             self.lose_track(member)
@@ -343,15 +345,19 @@ def _seen(view: AgreedView, along: list[Member]) -> int:
     return max((member.applied if member.service == "RTO" else added.get(member, 0) for member in along), default=0)
 
 
-def _reasons(before: list[Member], view: AgreedView) -> list[Reason]:
+def _reasons(left: AgreedView, changes: int, view: AgreedView) -> list[Reason]:
     """Who is new in a view, and who of those before is not in it any more."""
+    before = left.senders_at(changes)
     new = [member for member in view.members if member not in before]
     gone = [member for member in before if member not in view.members]
     reasons = [Reason(member.life.name, member.life.incarnation, "merged") for member in new]
     reasons.extend(
-        Reason(
-            member.life.name, member.life.incarnation, "left" if member.left else "suspected", [view.leader.life.name]
-        )
+        Reason(member.life.name, member.life.incarnation, _why(member, left), [view.leader.life.name])
         for member in gone
     )
     return reasons
+
+
+def _why(gone: Member, view: AgreedView) -> str:
+    """Who left a view had not gone on from it without the others."""
+    return "left" if gone.left and gone.agreed is view else "suspected"

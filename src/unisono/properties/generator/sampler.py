@@ -155,6 +155,9 @@ class Sampler(Settling):
         member = self.one(self.members())
         if member is not None:
             self.leave_group(member)
+            for other in [other for other in self.members() if other.service == "RSO" and member in other.due]:
+                if self.own_random.random() < 0.9:
+                    self.part_after_the_last(other, member)
 
     def rejoin(self) -> None:
         """A member that left comes back in the same life: most of those that have it in their view see it leave."""

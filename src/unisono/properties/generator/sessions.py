@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from unisono.properties.generator.session_parts import SECOND, Life, Seat, SessionRows, View
 from unisono.properties.promises import SETTLING_NANOSECONDS, STRONG, WEAK
-from unisono.trace.schema import AnyRow, GaugeRow, MembershipRow, Start, ViewRow
+from unisono.trace.schema import AnyRow, GaugeRow, MembershipRow, Reason, Start, ViewRow
 
 if TYPE_CHECKING:
     from random import Random
@@ -112,7 +112,8 @@ class SessionRun(SessionRows):
             others = [] if seat.view is None else [one for one in seat.view.members if one is not seat]
             for source in others[:1]:
                 self.repair("RTR", seat, source, 1)
-                self.repair("RTX", source, source, 1)
+                if source in self.seats(seat.group):
+                    self.repair("RTX", source, source, 1)
                 self.repair("FORWARD", seat, source, 1)
 
     def come_or_go(self) -> None:
@@ -277,7 +278,7 @@ class SessionRun(SessionRows):
             for source in [] if seat.view is None else list(seat.view.streams):
                 self.deliver_up_to(seat, source, max(cuts[one].get(source, 0) for one in along))
             view.streams[seat] = []
-            self.write_view(seat, view, along, view.round)
+            self.write_view(seat, view, along, view.round, self.farewells(seat, view))
             view.streams[seat].extend(seat.hoped)
             seat.sequence = seat.hoped[-1].sequence if seat.hoped else 0
             seat.hoped.clear()
@@ -285,7 +286,18 @@ class SessionRun(SessionRows):
             seat.blocked = False
             seat.coming = None
 
-    def write_view(self, seat: Seat, view: View, along: list[Seat] | None, change: int | None) -> None:
+    def farewells(self, seat: Seat, view: View) -> list[Reason]:
+        """Who of the view before left after all that this one has of it."""
+        streams = {} if seat.view is None else seat.view.streams
+        return [
+            Reason(source.life.name, source.life.incarnation, "left")
+            for source in streams
+            if source not in view.members and not source.inside and not seat.lacks(source)
+        ]
+
+    def write_view(
+        self, seat: Seat, view: View, along: list[Seat] | None, change: int | None, reasons: list[Reason] | None = None
+    ) -> None:
         previous = None if seat.view is None else seat.view.words
         seat.view, seat.index = view, 0
         self.note(
@@ -300,6 +312,7 @@ class SessionRun(SessionRows):
             role="sender",
             start=[Start(one.life.name, one.life.incarnation, 1, 0) for one in view.members],
             transitional=None if along is None else [one.life.member for one in along],
+            reasons=reasons or [],
             change=change,
         )
 

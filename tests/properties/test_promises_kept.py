@@ -1,0 +1,70 @@
+"""Promises to those who stay, by example: what leavers had sent, and that everybody goes on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.properties.test_agreed_views import agreed, at, places
+from tests.properties.test_each_property import LIVES, Trace, of
+from unisono.trace.schema import MembershipRow, Reason
+
+LEFT = [Reason("alice", LIVES["alice"], "left")]
+
+
+def farewell(heard: int, service: str = "RTO", told: float = 4, **leave: Any) -> Trace:
+    """Alice sends twice and leaves; bob, who delivers so many, is told that she left."""
+    trace = agreed()
+    trace.service = service
+    for name in ("alice", "bob"):
+        trace.view(0, name, "v", alice=1, bob=1)
+    trace.send(1, "alice", 1, timestamp=10)
+    trace.send(2, "alice", 2, timestamp=20)
+    trace.membership(5, "alice", "LEAVE", "market", **leave)
+    for number in range(1, heard + 1):
+        trace.deliver(3, "bob", "alice", number, timestamp=10 * number)
+    trace.view(told, "bob", "w", bob=1)
+    trace.rows[-1].reasons = LEFT  # type: ignore[union-attr]  # the row is a view
+    return trace
+
+
+def test_d13_who_is_told_that_another_left_has_all_that_it_sent() -> None:
+    for service in ("RTO", "RSO"):
+        assert of(farewell(2, service), "D13") == []
+        assert places(of(farewell(1, service), "D13")) == [at("D13", "bob", 2, "alice~1f/2")]
+        assert places(of(farewell(0, service), "D13")) == [at("D13", "bob", 1, "alice~1f/1")]
+
+
+def test_d13_nothing_is_promised_where_the_leave_says_that_it_could_not_wait() -> None:
+    assert of(farewell(1, reason="timeout"), "D13") == []
+
+
+def test_d13_nor_of_who_crashed_before_it_had_left() -> None:
+    trace = farewell(1)
+    (leave,) = [row for row in trace.rows if isinstance(row, MembershipRow) and row.kind == "LEAVE"]
+    leave.kind = "CRASH"
+    assert of(trace, "D13") == []
+
+
+def test_d13_what_is_sent_after_the_view_went_elsewhere() -> None:
+    assert places(of(farewell(0, told=1.5), "D13")) == [at("D13", "bob", 1, "alice~1f/1")]
+    assert of(farewell(1, told=1.5), "D13") == []
+
+
+def test_d13_who_went_on_without_another_owes_it_nothing() -> None:
+    trace = agreed()
+    for name in ("alice", "bob"):
+        trace.agree(0, name, "v", {"alice": 1, "bob": 1})
+    trace.send(1, "alice", 1, timestamp=10)
+    trace.agree(2, "alice", "u", {"alice": 2})
+    trace.membership(3, "alice", "LEAVE", "market")
+    trace.agree(4, "bob", "w", {"bob": 1}, reasons=LEFT)
+    assert of(trace, "D13") == []
+
+
+def test_d13_what_came_before_the_start_points_is_not_owed() -> None:
+    trace = farewell(2)
+    trace.rows = [row for row in trace.rows if row.kind != "DELIVER" or row.number != 1]  # type: ignore[union-attr]
+    assert of(trace, "D13") != []
+    (view,) = [row for row in trace.rows if row.kind == "VIEW" and row.process == "bob" and row.view == "v"]
+    view.start = [type(start)(start.source, start.incarnation, 20, 2) for start in view.start]  # type: ignore[union-attr]
+    assert of(trace, "D13") == []
