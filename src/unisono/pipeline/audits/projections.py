@@ -116,6 +116,11 @@ class Projections:
         return self._deliveries.where("part = 'moment'").select("run", "at", "last_at", "remarkable")
 
     @Projection
+    def heartbeats(self) -> DataFrame:
+        """The first and last moments, in every short time, at which a member delivered something from another."""
+        return self._deliveries.where("part = 'heartbeat'").select(*MEMBER, "at", "last_at")
+
+    @Projection
     def spoken_below(self) -> DataFrame | None:
         """The processes that may have sent with a timestamp that is not above one that they knew."""
         doubts = self._sends.unionByName(self._deliveries, allowMissingColumns=True).where("part = 'doubt'")
