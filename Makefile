@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state sessions structured every-step anew sink live sweep good-traces large-damages bench bench-pipeline bench-statistics bench-hooks bench-sessions bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state sessions structured torture every-step anew sink live sweep good-traces large-damages bench bench-pipeline bench-statistics bench-hooks bench-sessions bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -87,6 +87,11 @@ state: $(STAMP) ## Let a member join with 500 MB of state and kill who gives it 
 
 sessions: $(STAMP) ## Let ten clients of three membership servers come, go and be killed for a minute, and one server too; audit their traces
 	$(BIN)/python -m tests.campaigns.sessions
+
+KIND ?= both
+
+torture: $(STAMP) ## Kill, stop and flood real processes for a minute a seed, judged by their own logs; KIND=groups, sessions or leaves, and SEEDS=
+	$(BIN)/python -m tests.campaigns.torture --kind $(KIND) --seeds $(if $(filter file,$(origin SEEDS)),0:20,$(SEEDS))
 
 every-step: $(STAMP) ## Kill the forwarder, the slowest client, the joiner, each server and each controller after every step of a view change
 	$(BIN)/python -m tests.campaigns.every_step

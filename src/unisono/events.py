@@ -247,7 +247,12 @@ class SendRefused(Struct, frozen=True):
 
 
 class Left(Struct, frozen=True):
-    """This process is out of the group; no event follows."""
+    """This process is out of the group; no event follows.
+
+    `complete` is false where `leave_timeout` ran out before all who count had what it sent.
+    """
+
+    complete: bool = True
 
 
 class SiteChanged(Struct, frozen=True):

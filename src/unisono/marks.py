@@ -101,6 +101,8 @@ RARE_MARKS: dict[str, str] = {
     "member-lost-in-repair": "a member of the proposed view cannot be followed any more before the view stands",
     "cut-lowered": "a message that nobody left can bring ends the view before it",
     "proxy-refused": "a sender does not send for a receiver: too much waits already, or it is no sender",
+    "receiver-went-on": "a mere receiver waited for the next view, and learns that the lone sender stays in its own",
+    "message-unobtainable": "a message of a sender does not come in all of patience, and its sender is accused of that",
     "lacks-what-was-delivered": "a member cannot get what another has delivered, and the next view is without it",
     "vs-dismissed": "a client that its controller speaks for no longer enters anew",
     "vs-claim-overruled": "a controller that speaks for a client learns that the client has come to another one",

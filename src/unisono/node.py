@@ -74,6 +74,8 @@ from unisono.virtual_synchrony import ChargeSessions, Sessions
 from unisono.virtual_synchrony import Controller as Controller
 from unisono.virtual_synchrony import MembershipServer as MembershipServer
 from unisono.wire.layout import group_number
+from unisono.wire.messages import ControlPacket
+from unisono.wire.parting import Parting
 from unisono.wire.reading import group_inside, read_datagram
 from unisono.wire.refusals import Refusal
 
@@ -124,6 +126,7 @@ class Node:
         "_marks",
         "_name",
         "_numbers",
+        "_parting",
         "_phase",
         "_process",
         "_randomness",
@@ -169,6 +172,7 @@ class Node:
         self._entropy = entropy
         self._realm = realm
         self._seal = seal or NullSeal()
+        self._parting = Parting()
         self._keys = keys or NullKeyAgreement()
         self._clock = LamportClock(clock_drift_limit)
         self._control_settings = control
@@ -297,6 +301,8 @@ class Node:
         packet = read_datagram(fact.data, self._seal)
         if isinstance(packet, Refusal):
             return [Note(packet)]
+        if isinstance(packet, ControlPacket):
+            packet = self._parting.join(packet, now)
         inside = PacketReceived(fact.source, fact.hops, fact.arrived, fact.drops, packet, fact.left, len(fact.data))
         if packet.group == self._control_number and self._seat is not None:
             return self._seat.handle(inside, now, wall)

@@ -192,10 +192,12 @@ class SyncParticipant(Generic[Shown]):
         while (event := self.receive()) is not None:
             yield event
 
-    def leave(self) -> None:
-        """Leave: what was sent still reaches the others, then this returns. A second call changes nothing."""
-        if self._thread.running:
-            self._call(self._participant.leave())
+    def leave(self) -> bool:
+        """Leave: what was sent still reaches the others, then this returns. A second call changes nothing.
+
+        False where `leave_timeout` ran out before all others who counted had what was sent.
+        """
+        return not self._thread.running or self._call(self._participant.leave())
 
     async def _receive(self, limit: int, timeout_seconds: float | None) -> list[Shown]:
         try:

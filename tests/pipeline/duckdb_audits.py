@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from tests.pipeline import duckdb_membership, duckdb_promises, duckdb_sessions
+from tests.pipeline import duckdb_membership, duckdb_promises, duckdb_sessions, duckdb_wellformed
 from unisono.trace.schema import FAMILIES
 
 Place = tuple[str, str, str, str, int, int, str | None]
@@ -69,7 +69,8 @@ select d.run, 'D1', d."group", d.process, d.incarnation, d.position, {DELIVERED}
 from deliveries d left join first_sends s
 on d.run = s.run and d."group" = s."group" and d.source = s.process
     and d.source_incarnation = s.incarnation and d.number = s.number
-where s.run is null or s.truth > d.truth
+where s.run is null or s.truth > d.truth or s.origin is distinct from d.origin
+    or (s.truth is null and d.truth is null and s.host = d.host and s."at" > d."at")
     or (s.sequence, s.size, s.body, s.timestamp) <> (d.sequence, d.size, d.body, d.timestamp)
 """
 
@@ -653,6 +654,7 @@ AUDITS = {
     "L6": L6,
     "L7": L7,
     "L8": L8,
+    **duckdb_wellformed.AUDITS,
     **duckdb_membership.AUDITS,
     **duckdb_promises.AUDITS,
     **duckdb_sessions.AUDITS,
@@ -667,6 +669,7 @@ def places(directory: Path) -> Counter[Place]:
             database.execute(f"create view {family} as from read_parquet('{directory / family}.parquet')")
         database.execute(_VIEWS + duckdb_membership.VIEWS)
         database.execute(duckdb_sessions.VIEWS)
+        database.execute(duckdb_wellformed.VIEWS)
         for query in (*AUDITS.values(), *duckdb_sessions.PARTS):
             found.update(database.execute(query).fetchall())
     return found

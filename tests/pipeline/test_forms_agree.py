@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import pytest
@@ -27,8 +27,24 @@ def expected(samples: list[Sample]) -> Places:
     return places((sample.run, oracle_violations(sample.rows)) for sample in samples)
 
 
-def differences(found: Places, expected: Places) -> list[tuple[str, tuple[object, ...]]]:
+@pytest.fixture(scope="module")
+def unordered(samples: list[Sample]) -> set[object]:
+    """The runs in which two rows of a process have one position: there is no order, and only that is sure (W)."""
+    return {
+        sample.run
+        for sample in samples
+        if len({(row.process, row.incarnation, row.position) for row in sample.rows}) < len(sample.rows)
+    }
+
+
+def differences(
+    found: Places, expected: Places, unordered: Collection[object] = ()
+) -> list[tuple[str, tuple[object, ...]]]:
     """The first few, in words: what a failing test shows."""
+    found, expected = (
+        Counter({place: count for place, count in some.items() if place[0] not in unordered or str(place[1])[0] == "W"})
+        for some in (found, expected)
+    )
     more = [("not expected", place) for place in (found - expected)]
     return sorted(more + [("missed", place) for place in (expected - found)], key=str)[:5]
 
@@ -40,21 +56,21 @@ def test_there_is_enough_of_everything(samples: list[Sample], expected: Places) 
     assert min(broken.values()) >= 10
 
 
-def test_monitors_agree(samples: list[Sample], expected: Places) -> None:
+def test_monitors_agree(samples: list[Sample], expected: Places, unordered: set[object]) -> None:
     found = places((sample.run, monitor_violations(sample.rows, keep=sys.maxsize)) for sample in samples)
-    assert differences(found, expected) == []
+    assert differences(found, expected, unordered) == []
 
 
-def test_spark_agrees(by_spark: Places, samples: list[Sample], expected: Places) -> None:
+def test_spark_agrees(by_spark: Places, samples: list[Sample], expected: Places, unordered: set[object]) -> None:
     runs = {sample.run for sample in samples}
     found: Places = Counter({place: count for place, count in by_spark.items() if place[0] in runs})
-    assert differences(found, expected) == []
+    assert differences(found, expected, unordered) == []
 
 
-def test_duckdb_agrees(stored: Path, expected: Places) -> None:
+def test_duckdb_agrees(stored: Path, expected: Places, unordered: set[object]) -> None:
     assert set(duckdb_audits.AUDITS) == set(PROPERTIES)
     found: Places = Counter(place for place in duckdb_audits.places(stored).elements())
-    assert differences(found, expected) == []
+    assert differences(found, expected, unordered) == []
 
 
 def test_every_form_refuses_the_counter_example(by_spark: Places) -> None:

@@ -44,8 +44,13 @@ def places(violations: list[Violation]) -> Counter[object]:
 
 
 def assert_agreement(rows: list[AnyRow]) -> set[str]:
-    """Both forms report the same; the ids that they report."""
+    """Both forms report the same; the ids that they report.
+
+    Where two rows of a process have one position there is no order, and only that is sure (W).
+    """
     expected, found = oracle_violations(rows), monitor_violations(rows, keep=sys.maxsize)
+    if len({(row.process, row.incarnation, row.position) for row in rows}) < len(rows):
+        expected, found = ([one for one in some if one.property[0] == "W"] for some in (expected, found))
     if in_a_cycle(rows):
         assert {"O6", "O8", "D1"} & {violation.property for violation in expected}
     assert places(found) == places(expected)

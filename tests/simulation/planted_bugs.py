@@ -29,6 +29,7 @@ from unisono.intergroup.timestamp_order import Key, TimestampOrder
 from unisono.intergroup.unordered import Unordered
 from unisono.interleaving import Interleaving
 from unisono.reliable.fragments import OrderedAssembly
+from unisono.reliable.gaps import Gaps
 from unisono.reliable.holding import Holding
 from unisono.reliable.step import Step
 from unisono.reliable.suppression import RequestTiming
@@ -37,6 +38,9 @@ from unisono.reliable.windows import ReceiveWindow, SendWindow
 from unisono.sealing import NullSeal
 from unisono.units import MILLISECOND
 from unisono.wire.messages import ActivationGrant, DataMessage, DataPacket, KeepAlive, LeftBehindNotice
+
+ASSERTION = "assertion"
+"""What a bug is named by that no property sees, because the applications do not: an assertion fails."""
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -56,11 +60,12 @@ def planted_bug(name: str, scenario: str, *properties: str) -> Callable[[Plant],
 
 @planted_bug("a gap between data packets is not seen", "loss", "L2")
 def gap_not_seen(patch: pytest.MonkeyPatch) -> None:
-    def on_announced(self: Stream, sequence: int, due: int) -> bool:
-        self.window.announce(sequence)
+    def announce(self: Gaps, sequence: int, due: int, horizon: int) -> bool:
+        self._window.announce(sequence)
         return False
 
-    patch.setattr(Stream, "on_announced", on_announced)
+    patch.setattr(Gaps, "announce", announce)
+    patch.setattr(Gaps, "look_further", lambda self, due, horizon: None)
 
 
 @planted_bug("a keep-alive stands in for data that is missing (erratum E3)", "loss", "O2", "L2")
@@ -72,6 +77,7 @@ def keep_alive_past_gap(patch: pytest.MonkeyPatch) -> None:
         stream = self.streams.get(source)
         if stream is not None and message.sequence >= stream.window.next:
             stream.window = ReceiveWindow(message.sequence + 1, stream.window.limit)
+            stream.gaps = Gaps(stream.window)
 
     patch.setattr(Following, "on_keep_alive", on_keep_alive)
 

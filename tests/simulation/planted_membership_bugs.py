@@ -119,11 +119,11 @@ def receiver_ignores_cut(patch: pytest.MonkeyPatch) -> None:
 def receiver_skips_views(patch: pytest.MonkeyPatch) -> None:
     original = ReceiverRepair._on_new_view
 
-    def on_new_view(self: ReceiverRepair, step: Step, message: NewView) -> None:
+    def on_new_view(self: ReceiverRepair, step: Step, source: ProcessId, message: NewView) -> None:
         view = self._view
         if view is not None and all(origin.view != view.id for origin in message.origins):
             message = replace(message, origins=(Origin(view.era, view.id, (), ()),))
-        original(self, step, message)
+        original(self, step, source, message)
 
     patch.setattr(ReceiverRepair, "_on_new_view", on_new_view)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.simulation.role_situations import ROLE_SITUATIONS
 from unisono.simulation.scenario import Burst, Fault, GroupPlan, MemberPlan, Network, Scenario, Workload
 from unisono.simulation.world import World
 from unisono.units import KIB, MICROSECOND, MILLISECOND, SECOND
@@ -252,6 +253,7 @@ SITUATIONS: dict[str, dict[str, Any]] = {
         "settle": 20 * SECOND,  # on a quiet link a burst takes its time
         "network": Network(latency=MILLISECOND, burst=Burst(every=5 * SECOND, packets=15)),
     },
+    **ROLE_SITUATIONS,
 }
 """Situations by name: what `scenario` takes."""
 

@@ -17,7 +17,14 @@ from unisono.simulation.partitions import draw_groups
 from unisono.simulation.scenario import Scenario
 from unisono.simulation.scenario_checks import check
 from unisono.simulation.scenario_file import read_scenario
-from unisono.simulation.scenario_keys import DISK_FAULTS, DRAWN_MESSAGES, FAULTS, ONLY_SESSIONS
+from unisono.simulation.scenario_keys import (
+    DISK_FAULTS,
+    DRAWN_MESSAGES,
+    DRAWN_SITUATIONS,
+    FAULTS,
+    ONLY_SESSIONS,
+    SHAPES,
+)
 from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.streams import stream
 from unisono.units import MILLISECOND, SECOND
@@ -107,13 +114,68 @@ def test_faults_keep_within_their_bounds() -> None:
                 assert any((other.at or 0) > fault.at for other in back)
             if fault.kind == "oversize":
                 assert fault.above is not None
-                assert 300 <= fault.above <= 1400
+                assert 300 <= fault.above <= 1472
         assert len(gone) <= (scenario.members - 1) // 2
     assert set(kinds) == set(FAULTS) - {"count_audience", *ONLY_SESSIONS}  # counting is no fault
     assert set(damages) == set(DISK_FAULTS)
     assert singled_out == {None, *DRAWN_MESSAGES}
     assert set(sizes) == set(range(3, 17))
     assert everybody > 0
+
+
+@pytest.mark.parametrize("situation", DRAWN_SITUATIONS)
+def test_a_situation_is_faults_that_belong_together(situation: str) -> None:
+    scenario = load("chaos", (f'kinds=["{situation}"]', "count=1"))
+    drawn = [draw(scenario, seed).faults for seed in range(60)]
+    first = SITUATIONS[situation]
+    assert {tuple(fault.kind for fault in faults) for faults in drawn} == first
+    for faults in drawn:
+        moments = [fault.at or 0 for fault in faults]
+        assert moments == sorted(moments)
+
+
+SITUATIONS = {
+    "send_and_leave": {("send", "leave", "join")},
+    "come_and_crash": {("leave", "join", "crash"), ("become_receiver", "become_sender", "crash")},
+    "set_back": {("clock_step", "crash")},
+    "begin_unheard": {
+        ("become_receiver", link, "become_sender", "send", *then)
+        for link in ("partition", "one_way")
+        for then in ((), ("crash",), ("become_sender",))
+    },
+    "narrow": {("oversize", "send")},
+}
+
+
+def test_who_leaves_right_after_its_send_does_so_at_the_same_moment() -> None:
+    scenario = load("chaos", ('kinds=["send_and_leave"]', "count=1"))
+    for seed in range(30):
+        send, leave, join = draw(scenario, seed).faults
+        assert send.at == leave.at
+        assert send.members == leave.members == join.members
+
+
+def test_a_link_breaks_between_one_that_begins_to_send_and_another() -> None:
+    scenario = load("chaos", ('kinds=["begin_unheard"]', "count=1"))
+    for seed in range(60):
+        stops, link, begins, *_ = draw(scenario, seed).faults
+        one, other = stops.members
+        assert set(begins.members) <= {one, other}
+        if link.kind == "partition":
+            assert not any(one in group and other in group for group in link.groups)
+        else:
+            assert {*link.sources, *link.targets} == {one, other}
+        assert (stops.at or 0) < (link.at or 0) < (begins.at or 0)
+
+
+def test_every_shape_of_a_list_is_drawn_with_what_it_means() -> None:
+    found = {draw(CHAOS, seed).network for seed in range(60)}
+    assert {network.shape for network in found} == {"lan", "star", "wan", "world"}
+    for network in found:
+        assert not isinstance(network.shape, tuple)
+        means = SHAPES[network.shape]
+        assert {key: getattr(network, key) for key in means} == means
+        assert network.loss == 0.005
 
 
 def test_lives_of_one_member_do_not_overlap() -> None:

@@ -24,6 +24,7 @@ DRIVERS_AND_LABORATORY = {
     "session",
     "session_group",
     "simulation",
+    "step_watch",
     "sweeps",
     "sync",
     "trace",

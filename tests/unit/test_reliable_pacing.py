@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from unisono.reliable.pacing import INTERVAL, Pacing
-from unisono.units import MIB
+from unisono.units import MIB, SECOND
 
 
 def sent_and_missed(*missed: tuple[int, int]) -> Pacing:
@@ -43,3 +43,33 @@ def test_what_was_asked_for_twice_is_lost_once() -> None:
 def test_a_range_that_was_never_sent_takes_nothing_from_what_is_lost() -> None:
     """Cut to what was sent, it is empty."""
     assert sent_and_missed((1, 50), (1000, 100)).rate == sent_and_missed((1, 50)).rate
+
+
+def test_a_receiver_that_slept_does_not_hold_its_source_to_the_least_rate() -> None:
+    """A window was sent in one interval; two seconds later it is asked for bit by bit, and others repair most of it."""
+    pacing = Pacing(4 * MIB, 1400)
+    for sequence in range(800):
+        pacing.on_sent(INTERVAL * sequence // 800, 1, 1400)
+    speed = 800 * 1400 * SECOND // INTERVAL
+    for request in range(32):
+        now = 10 * INTERVAL + request * INTERVAL // 4
+        pacing.on_missed(now, 25 * request + 1, 25 * request + 25)
+        pacing.on_sent(now, 0, 1400)
+    assert pacing.rate is not None, "much was missed"
+    assert pacing.rate > speed // 8
+
+
+def test_a_line_that_stays_full_has_its_source_slow_down_further() -> None:
+    pacing = Pacing(4 * MIB, 1400)
+    rates = []
+    sequence = 0
+    for interval in range(12):
+        at = INTERVAL * interval
+        for _ in range(100):
+            sequence += 1
+            pacing.on_sent(at + 1, 1, 1400)
+        pacing.on_missed(at + 2, sequence - 49, sequence)
+        rates.append(pacing.rate)
+    first = next(rate for rate in rates if rate is not None)
+    assert rates[-1] is not None
+    assert rates[-1] < first // 4

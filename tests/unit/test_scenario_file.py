@@ -163,6 +163,8 @@ BAD: list[tuple[str, str, int | None, str]] = [
     ('name = "x"\n[network]\nlatency = ["1ms", "x"]', "network.latency", 3, "a time with a unit"),
     ('name = "x"\n[network]\nbandwidth = 100', "network.bandwidth", 3, 'such as "10Mbit"'),
     ('name = "x"\n[network]\nshape = "lam"', "network.shape", 3, 'did you mean "lan"?'),
+    ('name = "x"\n[network]\nshape = []', "network.shape", 3, "a list of values to draw from"),
+    ('name = "x"\n[network]\nshape = ["lan", "wan"]\njitter = "1ms"', "network.jitter", 4, "a shape that is drawn"),
     ('name = "x"\n[network]\nburst = {every = "1s"}', "network.burst.packets", 3, "missing"),
     ('name = "x"\n[network.burst]\nevery = "1s"\npackets = 0', "network.burst.packets", 4, "from 1 on"),
     ('name = "x"\n[group]\nname = "g"', "group", 2, "tables that begin with [[group]]"),

@@ -22,6 +22,7 @@ from unisono.identity import ProcessId, StartPoint
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.membership.view import AgreedView, Said
+from unisono.intergroup.membership.waiting import Awaited
 from unisono.intergroup.presenting import BySource
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.sending import OwnMessage, Sending
@@ -31,6 +32,11 @@ from unisono.reliable.fragments import TooLarge
 from unisono.reliable.step import Step
 from unisono.wire.membership_messages import NewView, Origin, Seat, SenderAdded, SenderLeft, read_change
 from unisono.wire.messages import CHANGE, LEAVE, DataPacket
+
+MET_LIMIT = 4096
+"""Of so many processes it is remembered that they were in a view with this one."""
+WAITING_VIEWS = 16
+"""While so many views wait for the application, no more strangers come into one with it."""
 
 
 class Transition(Struct, frozen=True):
@@ -46,14 +52,27 @@ class Transition(Struct, frozen=True):
 class ByTimestamp(BySource):
     """Delivers the streams of the members of one agreed view after another."""
 
-    __slots__ = ("_met", "_order", "_pending", "_view", "awaited", "changed", "halted", "let_go", "stays", "unable")
+    __slots__ = (
+        "_met",
+        "_order",
+        "_pending",
+        "_view",
+        "awaited",
+        "changed",
+        "expects",
+        "halted",
+        "let_go",
+        "stays",
+        "unable",
+    )
 
     def __init__(self, context: Context, sending: Sending, delivery: Delivery, streams: dict[ProcessId, Stream]):
         super().__init__(context, sending, delivery, streams)
         self._order = TimestampOrder()
         self._pending: deque[Transition] = deque()
         self._view: AgreedView | None = None
-        self._met: set[ProcessId] = set()
+        self._met: dict[ProcessId, None] = {}
+        """Who was in a view with this process, and has had no other life since."""
         self.awaited: dict[ProcessId, Seat] = {}
         """Who became a sender and is not followed yet: everything waits for it."""
         self.changed: list[AgreedView] = []
@@ -64,6 +83,8 @@ class ByTimestamp(BySource):
         """Others have acted on the last word of this process, which need not wait for all to have it."""
         self.halted = False
         """The end of the view is being agreed: nothing is delivered, and nothing that comes is dropped."""
+        self.expects = False
+        """The view may end soon: nothing that comes is dropped, as it may belong to the next one."""
         self.unable: tuple[ProcessId, ViewReason] | None = None
         """A source whose messages cannot be delivered here any more, and why."""
 
@@ -88,6 +109,16 @@ class ByTimestamp(BySource):
         return self._pending[-1].view if self._pending else self._view
 
     @property
+    def waiting_views(self) -> int:
+        """How many views wait for the application."""
+        return len(self._pending)
+
+    @property
+    def lags(self) -> bool:
+        """Whether so many views wait for the application that it had better take some before it gets more."""
+        return len(self._pending) >= WAITING_VIEWS
+
+    @property
     def reached(self) -> int:
         """Whatever is still to be delivered has a later timestamp, or this one where it is the next message's."""
         if self._view is None:
@@ -106,7 +137,7 @@ class ByTimestamp(BySource):
         sends, follows = view.seat(itself) is not None, view.id != view.era
         start = sorted([*start, self.own_start] if sends else start)
         self._present(step, view, start)
-        self._met = set(view.members)
+        self._meet(view.members)
         event = View(
             view.id,
             None,
@@ -138,6 +169,51 @@ class ByTimestamp(BySource):
         stream = self._streams.get(source)
         return stream.window.next - 1 if stream is not None and stream.in_view else 0
 
+    @property
+    def unsettled(self) -> bool:
+        """Whether somebody may know of a view, or of who sends, what is waited for here."""
+        return self.halted or self.expects or bool(self.awaited)
+
+    @property
+    def waits_for(self) -> Awaited | None:
+        """Whose next message or time everything waits for, where nothing else holds the order up."""
+        if self._view is None or self.halted or self._pending or not self._delivery.has_room:
+            return None
+        if self.awaited:
+            seat = min(self.awaited.values())
+            return Awaited(seat.process, seat.sequence, 0, exists=True)
+        first = self._order.first()
+        if first is None or not first[0][1] or self._own_is_next(first):
+            return None
+        stream = first[1]
+        return Awaited(stream.source, stream.window.next, stream.reached, stream.window.next <= stream.window.highest)
+
+    @property
+    def holds_any(self) -> bool:
+        """Whether messages of the view are here that wait for their turn."""
+        return any(stream.in_view and stream.window.waiting for stream in self._streams.values())
+
+    def first_lacking(self, source: ProcessId, last: int) -> int | None:
+        """The first message up to that one that will not come of a source, as it is not followed; None if none is
+        needed: it is not a sender that far, or has gone in this order already."""
+        seat = self.awaited.get(source)
+        if seat is None and source not in self._streams:
+            seat = self._seat_to_come(source)
+        return None if seat is None or last < seat.sequence else seat.sequence
+
+    def _seat_to_come(self, source: ProcessId) -> Seat | None:
+        """Where a source begins that becomes a sender later in this order, as far as that has come."""
+        words = [
+            message.payload
+            for stream in self._streams.values()
+            for message in (stream.window.ready if stream.in_view else ())
+            if message.flags & CHANGE
+        ]
+        for change in (*self._delivery.own_changes, *map(read_change, words)):
+            if isinstance(change, SenderAdded) and change.seat.process == source:
+                return change.seat
+        return None
+
     def pass_through(self, step: Step, stream: Stream, packet: DataPacket) -> bool:
         return (stream.silent or self._drops(stream)) and stream.pass_through(packet.messages)
 
@@ -148,6 +224,8 @@ class ByTimestamp(BySource):
             self._refresh(stream)
             self._pump(step)
         elif stream.ending is not None:
+            if (self.halted or self._pending) and self._seat_to_come(stream.source) is not None:
+                return  # what it sent before the view ends is delivered all the same
             if all(over is not stream for over, _ in self.over):
                 self.over.append((stream, stream.ending))
         elif self._drops(stream):
@@ -166,7 +244,7 @@ class ByTimestamp(BySource):
 
     def go_on(self, step: Step) -> None:
         """The view does not end yet."""
-        self.halted = False
+        self.halted = self.expects = False
         for _, stream in sorted(self._streams.items()):
             if stream.in_view:
                 self._refresh(stream)
@@ -183,7 +261,7 @@ class ByTimestamp(BySource):
     def agree(self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason) -> None:
         """A view is agreed: it stands when everything before it is delivered."""
         cut = {} if origin is None else dict(origin.cut)
-        self.halted = self.let_go = False
+        self.halted = self.expects = self.let_go = False
         self._pending.append(Transition(message, origin, AgreedView.of(message), cut, reason))
         if len(self._pending) == 1:
             self._apply_cut()
@@ -191,7 +269,7 @@ class ByTimestamp(BySource):
 
     def _drops(self, stream: Stream) -> bool:
         """Whether what comes of a stranger is of no use: it will not be a member before it says where it starts."""
-        if self.halted or stream.in_view:
+        if self.halted or self.expects or stream.in_view:
             return False
         view = self._view
         if view is not None and (not view.seats or stream.last_mark == view.mark):
@@ -316,12 +394,11 @@ class ByTimestamp(BySource):
             stream = self._streams.get(seat.process)
             if seat.process == itself:
                 pass
-            elif stream is None or stream.ending is not None:
-                step.mark("sender-awaited")
-                self.awaited[seat.process] = seat
+            elif stream is None or (stream.ending is not None and not self._pending):
+                self._await(step, seat)
             else:
                 self._seat(stream, seat, said.timestamp)
-            self._met.add(seat.process)
+            self._meet((seat.process,))
             process = seat.process
         else:
             process, reason = said.source, ViewReason.ONLY_RECEIVES
@@ -345,6 +422,13 @@ class ByTimestamp(BySource):
         )
         self._delivery.enter(step, event)
 
+    def _await(self, step: Step, seat: Seat) -> None:
+        """Nothing is delivered before a source is followed; unless the view ends before it has sent anything."""
+        if self._pending and self._pending[0].cut.get(seat.process, 0) < seat.sequence:
+            return
+        step.mark("sender-awaited")
+        self.awaited[seat.process] = seat
+
     def _is_shown(self, view: AgreedView) -> bool:
         """Whether the application sees a view: when an end is agreed, only if one of those who come along has seen it.
 
@@ -364,6 +448,7 @@ class ByTimestamp(BySource):
     def _seat(self, stream: Stream, seat: Seat, timestamp: int) -> None:
         """A source that is followed is in the view from that time on."""
         assert self._view is not None
+        assert not stream.in_view, "a process has one seat in a view"
         if stream.window.next > seat.sequence:
             self.unable = seat.process, ViewReason.INCOMPLETE
             return
@@ -392,6 +477,9 @@ class ByTimestamp(BySource):
         if not self._pending:
             return
         cut = self._pending[0].cut
+        for source, seat in sorted(self.awaited.items()):
+            if cut.get(source, 0) < seat.sequence:
+                del self.awaited[source]
         for source, stream in sorted(self._streams.items()):
             if stream.in_view:
                 stream.closed = False
@@ -440,6 +528,11 @@ class ByTimestamp(BySource):
                 stream.become_ending(reason)
                 self.over.append((stream, reason))
 
+    def _meet(self, members: Collection[ProcessId]) -> None:
+        names = {process.name for process in members}
+        met = [process for process in self._met if process.name not in names]
+        self._met = dict.fromkeys([*met, *members][-MET_LIMIT:])
+
     def _why_new(self, process: ProcessId, along: Collection[ProcessId]) -> ViewReason:
         """Why somebody is in a view that was not in the last one."""
         if process in along:  # it had said that it only receives, and could not go before the view ended
@@ -455,12 +548,14 @@ class ByTimestamp(BySource):
         names = {process.name for process in view.members}
         along = () if transition.origin is None else transition.origin.entrants
         reasons = [(process, self._why_new(process, along)) for process in view.members if process not in known]
-        self._met = {process for process in self._met if process.name not in names} | set(view.members)
+        self._meet(view.members)
         for process in sorted(known - set(view.members)):
             if process.name in names or self._context.has_restarted(process):
                 reasons.append((process, ViewReason.RESTARTED))
             elif suspects.get(process) == (process,):
                 reasons.append((process, ViewReason.LEFT))
+            elif process in message.lacked:
+                reasons.append((process, ViewReason.INCOMPLETE))
             else:
                 reasons.append((process, transition.reason))
         itself = self._context.process

@@ -123,6 +123,12 @@ class Audience:
             self._leave_lowest(listener)
             if now - listener.since >= NEWCOMER:
                 self._gone[listener.mark] = now
+            self._forget_gone(now)
+
+    def _forget_gone(self, now: int) -> None:
+        """Those who went longer ago are in no sum any more."""
+        while self._gone and now - self._gone[oldest := next(iter(self._gone))] >= EXPIRY:
+            del self._gone[oldest]
 
     def _leave_lowest(self, listener: Listener) -> None:
         """A receiver is further than it was, or gone."""
@@ -184,7 +190,7 @@ class Audience:
 
     def _find(self, total: Total, now: int, freshness: int) -> list[Listener] | None:
         """Who of the receivers is in a sum."""
-        self._gone = {mark: since for mark, since in self._gone.items() if now - since < EXPIRY}
+        self._forget_gone(now)
         sure: list[Listener] = []
         unsure: list[Listener] = []
         marks = total.marks

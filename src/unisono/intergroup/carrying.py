@@ -24,7 +24,7 @@ CARRIED_SHARE = 2
 class Errand:
     """What one other asks for, in its last session."""
 
-    __slots__ = ("early", "held", "parts", "session", "size", "taken")
+    __slots__ = ("early", "held", "parts", "session", "size", "taken", "weight")
 
     def __init__(self, session: int) -> None:
         self.session = session
@@ -33,6 +33,7 @@ class Errand:
         self.parts: list[bytes] = []
         """Of the message that has come in part."""
         self.size = 0
+        self.weight = 0
         self.held = 0
         """What is kept here of messages that are not whole."""
 
@@ -78,7 +79,7 @@ class Carrying:
             return
         if errand.taken < message.serial <= errand.taken + EARLY_LIMIT and message.serial not in errand.early:
             errand.early[message.serial] = message
-            self._hold(errand, len(message.payload))
+            self._hold(errand, _weight(message.payload))
         room = self.limit + self._context.settings.message_limit_bytes
         while len(self._errands) > ERRAND_LIMIT or (self._held > room and len(self._errands) > 1):
             self.forget(next(iter(self._errands)))  # it is asked anew, from the first part on
@@ -137,6 +138,7 @@ class Carrying:
             errand.taken += 1
             errand.parts.append(part.payload)
             errand.size = size
+            errand.weight += _weight(part.payload)
             if whole:
                 sending.enqueue_for(origin, part.number, b"".join(errand.parts))
                 self._let_go(errand)
@@ -149,5 +151,10 @@ class Carrying:
 
     def _let_go(self, errand: Errand) -> None:
         """The parts are a whole message, or never will be."""
-        self._hold(errand, -errand.size)
-        errand.parts, errand.size = [], 0
+        self._hold(errand, -errand.weight)
+        errand.parts, errand.size, errand.weight = [], 0, 0
+
+
+def _weight(part: bytes) -> int:
+    """What a kept part counts for: many small ones are bounded too."""
+    return max(len(part), MESSAGE_OVERHEAD_BYTES)

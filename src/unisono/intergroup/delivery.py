@@ -16,6 +16,7 @@ from unisono.identity import ProcessId, StartPoint, ViewId
 from unisono.intergroup.handing import Handed
 from unisono.intergroup.sending import OwnMessage
 from unisono.reliable.step import Place, Step
+from unisono.wire.membership_messages import Change
 from unisono.wire.messages import NAMED, PROXIED, DataMessage
 from unisono.wire.names import take_name
 from unisono.wire.origins import take_origin
@@ -102,6 +103,11 @@ class Delivery:
     def oldest_own(self) -> OwnMessage | None:
         """The oldest message of this process that its own application has not got yet."""
         return self._own[0] if self._own else None
+
+    @property
+    def own_changes(self) -> list[Change]:
+        """What this process said of who sends, as far as its own order has not come to it."""
+        return [own.change for own in self._own if own.change is not None]
 
     def on_taken(self, count: int) -> None:
         self.taken += min(count, self.untaken)

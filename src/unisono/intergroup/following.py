@@ -212,6 +212,15 @@ class Following:
         """Whether a source of that name is to be followed, be it to deliver it or to take part with it."""
         return self._context.wants(name) or self._context.takes_part_with(name)
 
+    def _may_show(self, source: ProcessId) -> bool:
+        """Whether the application can be told of another source: one that takes nothing is not told of ever more."""
+        return self.has_room or isinstance(self._presentation, ByTimestamp) or self._is_silent(source)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the application takes what it is given."""
+        return self._delivery.has_room
+
     def _present(self) -> BySource | ByTimestamp:
         settings = self._context.settings
         sends = self._context.role == "sender"
@@ -239,7 +248,7 @@ class Following:
             if len(self._unneeded) < DEPARTED_LIMIT:
                 self._unneeded[source] = address
             return
-        if source in self._followed and not settings.rejoin:
+        if (source in self._followed and not settings.rejoin) or not self._may_show(source):
             return
         self.activations.begin(step, source, address)
 
@@ -279,7 +288,7 @@ class Following:
         if stream is None:
             step.note(Reason.NOT_ACTIVE)
             return
-        asked_at = stream.tickets.asked_at(packet.messages[0].sequence)
+        asked_at = stream.gaps.tickets.asked_at(packet.messages[0].sequence)
         filled, full = self._take_in(step, stream, packet)
         if filled and asked_at is not None:
             stream.timing.on_answered(step.now - asked_at)
@@ -378,7 +387,7 @@ class Following:
         stream = self._active(source)
         if stream is not None and stream.on_announced(last, step.now):
             step.mark("gap-at-the-end")
-            self.requesting.schedule(stream)
+            self.requesting.schedule(step, stream)
 
     def make_room(self, source: ProcessId) -> None:
         """Nothing of a source can be delivered before its messages are complete: all that it may have sent fits."""
@@ -434,7 +443,7 @@ class Following:
             stream = self._active(source)
             if stream is None:
                 continue
-            self.requesting.schedule(stream)
+            self.requesting.schedule(step, stream)
             if stream.crowded:
                 self._crowded.add(source)
             elif stream.reported < stream.window.contiguous:
@@ -446,7 +455,9 @@ class Following:
         Says whether one had been missing, and whether one found no room.
         """
         self._repairing.keep(packet)
-        stream.note_view(packet.messages[0].sequence, packet.messages[-1].sequence, packet.view)
+        if not stream.note_view(packet.messages[0].sequence, packet.messages[-1].sequence, packet.view):
+            step.note(Reason.BUFFER_FULL)
+            return False, False
         if self._presentation.pass_through(step, stream, packet):
             self.reporting.schedule(step, stream)
             return False, False
@@ -455,7 +466,7 @@ class Following:
             filled, full = self._fit_in(step, stream, packet)
         stream.settle_time()
         self._present_news(step, stream)
-        self.requesting.schedule(stream)
+        self.requesting.schedule(step, stream)
         self.reporting.schedule(step, stream)
         return filled, full
 
@@ -479,7 +490,7 @@ class Following:
         """The source has sent up to `sequence`: what of that was not known to exist is missing."""
         if sequence > stream.window.highest and stream.on_announced(sequence, self.requesting.due(step, stream)):
             step.mark("gap-at-the-end")
-            self.requesting.schedule(stream)
+            self.requesting.schedule(step, stream)
 
     def _active(self, source: ProcessId) -> Stream | None:
         """The stream of a source that is followed and has not ended."""

@@ -5,16 +5,21 @@ Buffers stand beside their caps (L7).
 
 from __future__ import annotations
 
+from unisono.intergroup.agreed_order import WAITING_VIEWS
 from unisono.intergroup.asking import Asking
 from unisono.intergroup.carrying import Carrying
 from unisono.intergroup.delivery import Delivery
+from unisono.intergroup.peers import PEER_LIMIT, Peers
 from unisono.intergroup.receiving import Receiving
 from unisono.intergroup.repairing import Repairing
 from unisono.intergroup.sending import Sending
+from unisono.reliable.gaps import HORIZON_LIMIT
+from unisono.reliable.repairs import REPAIRS_LIMIT
 from unisono.reliable.step import Place, Step
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
 from unisono.settings import Settings
 from unisono.trace.schema import GaugeRow
+from unisono.wire.membership_messages import MEMBER_LIMIT
 
 
 def record_traffic(step: Step, place: Place) -> None:
@@ -25,10 +30,16 @@ def record_traffic(step: Step, place: Place) -> None:
 
 
 def record_gauges(
-    step: Step, settings: Settings, sending: Sending, delivery: Delivery, receiving: Receiving, repairing: Repairing
+    step: Step,
+    settings: Settings,
+    sending: Sending,
+    delivery: Delivery,
+    receiving: Receiving,
+    repairing: Repairing,
+    peers: Peers,
 ) -> None:
     """Write the high-water marks and begin new ones."""
-    streams = receiving.following.streams.values()
+    streams, ordered = receiving.following.streams.values(), receiving.following.ordered
     scattered = None if receiving.casual is None else receiving.casual.scattered
     message_cap = settings.message_limit_bytes + MESSAGE_OVERHEAD_BYTES
     assembled = max((stream.assembly.high_water for stream in streams), default=0)
@@ -40,8 +51,12 @@ def record_gauges(
             max((stream.window.high_water for stream in streams), default=0),
             settings.receive_buffer_bytes + settings.window_bytes,
         ),
+        ("repair tickets", max((stream.gaps.take_high_water() for stream in streams), default=0), HORIZON_LIMIT),
         ("reassembly bytes", max(assembled, scattered.high_water if scattered else 0), message_cap),
         ("held for repair bytes", repairing.take_high_water(), settings.window_bytes),
+        ("repairs to send", repairing.take_most_pending(), REPAIRS_LIMIT),
+        ("peers", len(peers), PEER_LIMIT),
+        ("views to come", 0 if ordered is None else ordered.waiting_views, WAITING_VIEWS + MEMBER_LIMIT),
         ("untaken messages", delivery.untaken_high_water, settings.event_limit),
     ):
         step.record(GaugeRow(kind="GAUGE", name=name, value=value, cap=cap))

@@ -78,7 +78,10 @@ class Phase(Enum):
 
     OUTSIDE = auto()
     MEMBER = auto()
+    FINISHING = auto()
+    """Its application is leaving: a member still, until the others have all that it sent, and itself delivered that."""
     LEAVING = auto()
+    """It has said farewell, and repairs what somebody may lack of that."""
 
 
 class Resumption(Struct, frozen=True):
@@ -171,6 +174,11 @@ class IntergroupEngine:
         return self._phase is Phase.OUTSIDE
 
     @property
+    def _takes_part(self) -> bool:
+        """Whether this process is in the group like any other, whether or not it is about to go."""
+        return self._phase in (Phase.MEMBER, Phase.FINISHING)
+
+    @property
     def across(self) -> str:
         """The domain in which this group is delivered in one order with others, if any."""
         return self._context.settings.across
@@ -209,19 +217,21 @@ class IntergroupEngine:
         elif isinstance(fact, Join):
             self._become_member(step)
         elif isinstance(fact, Leave):
-            self._become_leaving(step)
+            self._become_finishing(step)
         elif isinstance(fact, DistancesKnown):
             self._context.distances = fact.table
         elif isinstance(fact, ChangeService | ChangeRole | Recover | CountAudience):
             self._on_wish(step, fact)
         self._on_time(step)
-        if self._phase is Phase.MEMBER:
+        if self._takes_part:
             self._membership.settle(step)
             self._receiving.settle(step)
         if self._speaking.waits_for_view and self._receiving.following.may_send:
             self._speaking.advance(step)
         self._asking.settle(step)
         self._carrying.answer(step)
+        if self._phase is Phase.FINISHING and self._has_finished:
+            self._become_leaving(step)
         if self._phase is Phase.LEAVING and self._speaking.all_stable and self._asking.all_taken:
             self._become_outside(step)
         self._go_on_watching(step)
@@ -283,27 +293,46 @@ class IntergroupEngine:
         self._speaking.become_alone(step)
         self._gauged_at = self._joined_at = step.now
 
-    def _become_leaving(self, step: Step) -> None:
-        """Stop listening at once; stay until the others have what was sent, or for the leave timeout."""
+    def _become_finishing(self, step: Step) -> None:
+        """The application takes its leave: what it sent reaches the others first, for the leave timeout at most."""
         if self._phase is not Phase.MEMBER:
             step.note(Reason.NOT_MEMBER)
             return
-        self._phase = Phase.LEAVING
-        self._census.want(step, False)
-        self._membership.leave(step)
-        self._receiving.leave(step)
+        self._phase = Phase.FINISHING
         self._context.deadlines.set("leave", step.now + self._context.settings.leave_timeout)
-        self._speaking.become_leaving(step)
+        self._census.want(step, False)
+        self._membership.roles.finish()
         self._asking.leave(step)
 
+    @property
+    def _has_finished(self) -> bool:
+        """Whether all who count have what this process sent, and so has its own application, as far as it takes it."""
+        return (
+            self._speaking.all_stable
+            and self._asking.all_taken
+            and (self._delivery.oldest_own is None or not self._delivery.has_room)
+            and self._membership.roles.may_go
+        )
+
+    def _become_leaving(self, step: Step) -> None:
+        """Stop listening, and say farewell."""
+        self._phase = Phase.LEAVING
+        self._membership.leave(step)
+        self._receiving.leave(step)
+        self._speaking.become_leaving(step)
+
     def _become_outside(self, step: Step) -> None:
+        """This process is out: it has said farewell, or the leave timeout ran out."""
+        complete = self._phase is Phase.LEAVING and self._asking.all_taken
+        if self._phase is Phase.FINISHING:  # the others need not wait for what is left
+            self._become_leaving(step)
         self._phase = Phase.OUTSIDE
         self._context.deadlines.clear_all()
         for ticket in self._sending.drop_queue():
             step.deliver(SendRefused(ticket, Reason.NOT_MEMBER))
         self._asking.give_up(step)
-        step.record(MembershipRow(kind="LEAVE"))
-        step.deliver(Left())
+        step.record(MembershipRow(kind="LEAVE", reason=None if complete else "timeout"))
+        step.deliver(Left(complete))
         step.effect(LeaveAddress(self._context.multicast))
 
     def _on_send(self, step: Step, send: Send) -> None:
@@ -380,7 +409,7 @@ class IntergroupEngine:
         if not self._context.believes(step, data.messages[-1].timestamp):
             return
         self._hear(step, packet.source)
-        if self._phase is not Phase.MEMBER:
+        if not self._takes_part:
             return
         if isinstance(packet, DataPacket):
             self._membership.on_mark(step, packet.source, fact.source, packet.view)
@@ -417,7 +446,7 @@ class IntergroupEngine:
             self._carrying.forget(earlier)
             self._context.forget(earlier)
             self._context.end_life(earlier)
-        if self._phase is Phase.MEMBER:
+        if self._takes_part:
             self._membership.on_heard(step, source)
             self._receiving.on_heard(step, source)
 
@@ -430,11 +459,11 @@ class IntergroupEngine:
                 step.note(Reason.NOT_OURS)
             elif isinstance(message, KeepAlive):
                 self._context.locate(source, message.whereabouts)
-                if self._context.believes(step, message.timestamp) and self._phase is Phase.MEMBER:
+                if self._context.believes(step, message.timestamp) and self._takes_part:
                     self._membership.on_mark(step, source, address, message.view)
                     self._receiving.on_keep_alive(step, source, address, message)
             elif isinstance(message, MembershipMessage):
-                if self._phase is Phase.MEMBER:
+                if self._takes_part:
                     if isinstance(message, SENDERS_WORDS) and not (isinstance(message, Opinion) and message.out):
                         self._receiving.consider(step, source, address)
                     self._membership.on_message(step, source, address, message)
@@ -450,7 +479,7 @@ class IntergroupEngine:
             elif message.target != self._context.process:
                 step.note(Reason.OTHER_LIFE)
             elif isinstance(message, ActivationRequest):
-                if message.sender and self._phase is Phase.MEMBER:
+                if message.sender and self._takes_part:
                     self._receiving.consider(step, source, address)
                 self._speaking.on_activation_request(step, source, address, message)
             elif isinstance(message, Deactivation):
@@ -545,13 +574,17 @@ class IntergroupEngine:
                 self._repairing.expire(step.now)
                 if self._context.role == "sender":
                     self._speaking.keep_informed(step)
+                if self._phase is Phase.MEMBER:
+                    self._membership.watch(step)
                 self._speaking.lose_patience(step)
             elif name == "probe":
                 self._answering.send_due(step)
             elif name == "gauge":
                 self._gauged_at = step.now
                 record_traffic(step, self._place)
-                record_gauges(step, settings, self._sending, self._delivery, self._receiving, self._repairing)
+                record_gauges(
+                    step, settings, self._sending, self._delivery, self._receiving, self._repairing, self._peers
+                )
                 record_proxy(step, settings, self._asking, self._carrying)
             elif name == "asking":
                 self._asking.on_time(step)

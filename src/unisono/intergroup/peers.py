@@ -21,6 +21,9 @@ class Peers:
         """Whether anybody was heard lately."""
         return bool(self._newest)
 
+    def __len__(self) -> int:
+        return len(self._newest)
+
     @property
     def full(self) -> bool:
         return len(self._newest) >= PEER_LIMIT

@@ -18,6 +18,8 @@ from unisono.wire.messages import DataPacket, Range
 
 REPAIR_BURST_BYTES = 256 * 1024
 """The most that one request is answered with; the rest is asked for again."""
+RETIRED_LIMIT = 1024
+"""Of so many sources that are followed no longer it is kept what others may lack."""
 STAND_IN_SHARE = 4
 """Repairs of others' messages are at most this part of what comes of them."""
 STAND_IN_BYTES = 256 * 1024
@@ -52,6 +54,11 @@ class Repairing:
             holding.high_water = holding.bytes
         return highest
 
+    def take_most_pending(self) -> int:
+        """The most datagrams that waited to be repaired since this was last asked."""
+        highest, self._repairs.high_water = self._repairs.high_water, len(self._repairs)
+        return highest
+
     def keep(self, packet: DataPacket) -> None:
         """A datagram came, in its first form or as a repair: it may be asked for here."""
         holding = self._holdings.get(packet.source)
@@ -80,7 +87,10 @@ class Repairing:
 
     def retire(self, source: ProcessId, until: int) -> None:
         """This process follows a source no longer, but repairs what it has of it for a while."""
+        self._retired.pop(source, None)
         self._retired[source] = until
+        while len(self._retired) > RETIRED_LIMIT:
+            self.forget(next(iter(self._retired)))
 
     @property
     def retires(self) -> bool:

@@ -26,11 +26,15 @@ class Requesting:
         wait = stream.timing.delay(context.distance(stream.source), stream.listeners, context.randomness)
         return step.now + context.settings.request_delay + wait
 
-    def schedule(self, stream: Stream) -> None:
+    def schedule(self, step: Step, stream: Stream) -> None:
         """Ask in time; what there is no room for is asked for when there is."""
-        if not stream.tickets:
+        gaps = stream.gaps
+        if not gaps or stream.ending is not None:
             return
-        due = stream.tickets.next_due(stream.horizon)
+        horizon = stream.horizon
+        if gaps.may_look_further(horizon):
+            gaps.look_further(self.due(step, stream), horizon)
+        due = gaps.tickets.next_due(horizon)
         if due is not None:
             self._context.deadlines.advance("request", due)
         else:
@@ -48,7 +52,7 @@ class Requesting:
             ) -> Wait:
                 return timing.again(distance, tries, stream.listeners, context.randomness)
 
-            ranges, tries = stream.tickets.request(step.now, wait, most, stream.horizon)
+            ranges, tries = stream.gaps.tickets.request(step.now, wait, most, stream.horizon)
             if ranges:
                 if tries:
                     step.mark("repair-asked-again")
@@ -60,7 +64,7 @@ class Requesting:
                 timing.on_sent(distance, tries, ranges)
                 request = RepairRequest(source, stream.attempt, tuple(ranges), tries, distance, context.whereabouts)
                 context.broadcast(step, [request])
-            self.schedule(stream)
+            self.schedule(step, stream)
 
     def on_others_request(self, step: Step, stream: Stream, asked: Asked, message: RepairRequest) -> None:
         """Another asked a source for repairs: what is missing here too need not be asked for soon."""
@@ -69,8 +73,13 @@ class Requesting:
         def wait(tries: int) -> Wait:
             return stream.timing.backed_off(distance, asked, tries, stream.listeners, randomness)
 
-        missing = stream.tickets.heard(message.ranges, step.now, wait, stream.horizon)
+        gaps = stream.gaps
+        found = gaps.tickets.heard(message.ranges, step.now, wait, stream.horizon)
+        missing = [
+            ticket or gaps.lacks_further(first, last)
+            for ticket, (first, last) in zip(found, message.ranges, strict=True)
+        ]
         stream.timing.on_heard(asked, message.ranges, missing)
         if any(missing):
             step.mark("request-heard")
-            self.schedule(stream)
+            self.schedule(step, stream)

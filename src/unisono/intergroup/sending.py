@@ -212,6 +212,11 @@ class Sending:
     def has_room(self) -> bool:
         return self.window.has_room(self._settings.datagram_bytes, self.pacing.window)
 
+    @property
+    def may_keep(self) -> bool:
+        """Whether another datagram could be kept, however much of what is kept is stable."""
+        return self.window.bytes + self._settings.datagram_bytes <= self.window.limit
+
     def note_blocked(self, step: Step) -> None:
         """Since when something has waited for the window."""
         if not self._queue or self.has_room:
@@ -262,15 +267,22 @@ class Sending:
 
     def release(self, step: Step, stable: int) -> None:
         """Forget what nobody needs any more."""
-        first, before = self.window.first, self.window.bytes
+        first, before = self.window.first, self.window.outstanding
         released = self.window.release(stable)
         if released is not None and first is not None:
             self.stable = released
-            self.pacing.on_stable(before - self.window.bytes)
+            self.pacing.on_stable(before - self.window.outstanding)
             if step.tracing:
                 step.record(repair_row("GC", self._context.process, first, released))
             for name in [name for name, (low, _) in self._named.items() if low <= released]:
                 del self._named[name]
+
+    def spare(self, stable: int) -> None:
+        """Keep what all who count have, for those who have not come yet; it holds nothing up."""
+        before = self.window.outstanding
+        self.window.spare(stable)
+        if self.window.outstanding < before:
+            self.pacing.on_stable(before - self.window.outstanding)
 
     def _fragments(self, outgoing: Outgoing) -> int:
         """How many sequence numbers a message takes."""

@@ -120,7 +120,7 @@ class Speaking:
         if self.waits_for_view:
             sending.blocked.note("view", step.now)
             return
-        while sending.waiting and sending.has_room:
+        while sending.waiting and sending.has_room and not sending.paused:
             at = sending.pacing.wait_until(step.now)
             if at > step.now:
                 if not sending.paced:
@@ -148,6 +148,12 @@ class Speaking:
     def _is_new(self) -> bool:
         """Whether this process has sent nothing since it became a sender."""
         return self._term is not None and self.sending.last_sequence < self._term.sequence
+
+    @property
+    def _has_whole_term(self) -> bool:
+        """Whether all that was sent since this process became a sender is kept: who comes begins with it."""
+        term = self._term
+        return term is not None and (self._is_new or self.sending.window.first == term.sequence)
 
     @property
     def _has_said_last(self) -> bool:
@@ -196,7 +202,7 @@ class Speaking:
             step.note(ignore)
             return
         if listener is None or listener.attempt < message.attempt:
-            if not self.sending.between_messages:
+            if not self.sending.between_messages and not self._has_whole_term:
                 self._asked[receiver] = address, message
                 return
             if listener is not None:
@@ -412,7 +418,7 @@ class Speaking:
         sequence, number = boundary = self.sending.boundary()
         timestamp = self._context.clock.last
         term = self._term
-        if term is not None and (self._is_new or self.sending.window.first == term.sequence):
+        if term is not None and self._has_whole_term:
             sequence, number = boundary = term.sequence, term.number
             timestamp = term.timestamp
         sends, view = message.sender, message.view
@@ -444,13 +450,22 @@ class Speaking:
             self._go(step)
 
     def _release_up_to(self, step: Step, stable: int) -> None:
+        """Forget what is stable; since it became a sender, this process keeps it for those who have not come yet.
+
+        That holds nothing up as long as it finds room, but for who is heard and has not come at all.
+        """
         own = self._delivery.oldest_own
+        if own is not None:
+            stable = min(stable, own.sequence - 1)
         if self._term is not None:
-            if step.now >= self._term.until or not self.sending.has_room:
+            expected = self._alone_since is None and not len(self.audience)
+            if step.now >= self._term.until or not (expected or self.sending.may_keep):
                 self._term = None
             else:
+                if not expected:
+                    self.sending.spare(stable)
                 stable = min(stable, self._term.sequence - 1)
-        self.sending.release(step, min(stable, own.sequence - 1) if own else stable)
+        self.sending.release(step, stable)
 
     def _leave_behind(self, step: Step, receiver: ProcessId, mark: str) -> None:
         listener = self.audience.get(receiver)

@@ -10,17 +10,17 @@ from unisono.engine import Address
 from unisono.events import ViewReason
 from unisono.identity import NO_VIEW, ProcessId, StartPoint, ViewMark
 from unisono.reliable.fragments import OrderedAssembly
+from unisono.reliable.gaps import HORIZON_LIMIT, Gaps
 from unisono.reliable.suppression import RequestTiming
-from unisono.reliable.tickets import Tickets
 from unisono.reliable.windows import Offer, ReceiveWindow
 from unisono.settings import Settings
 from unisono.wire.membership_messages import SenderLeft, read_change
 from unisono.wire.messages import CHANGE, DIRECTLY, FRAGMENT, LEAVE, ActivationGrant, DataMessage, ReportEntry
 
-HORIZON_LIMIT = 512
-"""How far beyond what is in order repairs are asked for."""
 SPANS_LIMIT = 16
 """Of so many views it is remembered what a source sent in them, and of earlier ones while something of it waits."""
+WAITING_SPANS_LIMIT = 1024
+"""What waits of one source was sent in so many views at most; a source that names more is not believed."""
 FOREVER = 1 << 63
 """Later than any timestamp: a stream that brings nothing more keeps nobody waiting."""
 
@@ -39,6 +39,7 @@ class Stream:
         "cut",
         "ending",
         "farewell",
+        "gaps",
         "in_view",
         "last_mark",
         "listeners",
@@ -55,7 +56,6 @@ class Stream:
         "since",
         "source",
         "term",
-        "tickets",
         "timing",
         "told",
         "unreported_bytes",
@@ -109,7 +109,7 @@ class Stream:
         self.farewell: int | None = None
         """The sequence with which the source left, once that is taken; it may be back since."""
         self.window = ReceiveWindow(grant.sequence, settings.receive_buffer_bytes)
-        self.tickets = Tickets()
+        self.gaps = Gaps(self.window)
         self.assembly = OrderedAssembly(settings.message_limit_bytes)
         self.next_number = grant.number
         self.unreported_bytes = 0
@@ -121,14 +121,18 @@ class Stream:
         """What would be delivered next: where this source starts in a view installed now."""
         return StartPoint(self.source, self.window.next, self.next_number)
 
-    def note_view(self, first: int, last: int, mark: ViewMark) -> None:
-        """These sequences were sent in that agreed view. A source is in one view after another."""
+    def note_view(self, first: int, last: int, mark: ViewMark) -> bool:
+        """These sequences were sent in that agreed view. A source is in one view after another; False if it names so
+        many that nothing can be kept of this one."""
+        if mark not in self._spans and len(self._spans) >= WAITING_SPANS_LIMIT:
+            return False
         low, high = self._spans.get(mark, (first, last))
         self._spans[mark] = min(low, first), max(high, last)
         if len(self._spans) > SPANS_LIMIT:
             for earlier in sorted(self._spans)[:-SPANS_LIMIT]:
                 if self._spans[earlier][1] < self.window.next:
                     del self._spans[earlier]
+        return True
 
     def mark_of(self, sequence: int) -> ViewMark:
         """The agreed view that a message which came was sent in."""
@@ -147,12 +151,16 @@ class Stream:
         last = next((word.sequence for word in words if isinstance(read_change(word.payload), SenderLeft)), high)
         return max(min(high, self.window.contiguous, last), start - 1)
 
+    def lacks(self, sequence: int) -> bool:
+        """Whether a message that was sent has not come, or one before it has not."""
+        return self.window.contiguous < sequence <= self.window.highest
+
     def enter(self, start: StartPoint, timestamp: int, era: int) -> None:
         """The source is in the view that begins at that time: what came before its start does not belong to it, nor
         what was sent before the era."""
         if self.window.next != start.sequence:
             self.window.skip_to(start.sequence)
-            self.tickets.drop_below(start.sequence)
+            self.gaps.tickets.drop_below(start.sequence)
             self.assembly.clear()
         self.next_number = start.number
         self.place = start
@@ -176,11 +184,7 @@ class Stream:
 
     def on_announced(self, sequence: int, due: int) -> bool:
         """The source has sent up to `sequence`; True when that reveals something missing."""
-        unknown = self.window.announce(sequence)
-        if unknown is None:
-            return False
-        self.tickets.open(*unknown, due)
-        return True
+        return self.gaps.announce(sequence, due, self.horizon)
 
     @property
     def front(self) -> tuple[int, int]:
@@ -209,7 +213,7 @@ class Stream:
     def become_ending(self, reason: ViewReason) -> None:
         """Nothing more will come or be asked for; the source leaves the view when what came in order is delivered."""
         self.ending = reason
-        self.tickets = Tickets()
+        self.gaps = Gaps(self.window)
 
     @property
     def crowded(self) -> bool:
@@ -243,15 +247,15 @@ class Stream:
         """
         sequence = message.sequence
         self.window.announce(sequence)
-        missing = self.tickets.fill(sequence)
+        missing = self.gaps.tickets.fill(sequence)
         offer = self.window.offer(message)
         if offer is Offer.FULL:
-            self.tickets.open(sequence, sequence, later if missing else retry)
+            self.gaps.miss(sequence, later if missing else retry, self.horizon)
         elif offer is Offer.TAKEN:
             self.unreported_bytes += len(message.payload)
         while self.window.given_up:
             lost = self.window.given_up.pop()
-            self.tickets.open(lost, lost, retry)
+            self.gaps.miss(lost, retry, self.horizon)
         return offer, missing
 
     def append(self, messages: list[DataMessage]) -> bool:

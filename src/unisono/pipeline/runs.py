@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from unisono.errors import TraceError
 from unisono.trace.parquet import table_files, table_metadata, table_path, write_tables
-from unisono.trace.run_directory import MARKER, SPOOL, is_run_directory, read_run, refuse_to_read
+from unisono.trace.run_directory import MARKER, SPOOL, in_time_order, is_run_directory, read_run, refuse_to_read
 from unisono.trace.schema import FAMILIES, AnyRow
 from unisono.trace.spool import read_spool
 
@@ -86,7 +86,7 @@ def read_rows(run: RunFiles) -> list[AnyRow]:
     """Every row of a run, each process in its own order."""
     if not run.spools:
         return read_run(run.path)
-    return [row for spool in run.spools for row in _spool_rows(spool, alone=run.path == spool)]
+    return in_time_order([row for spool in run.spools for row in _spool_rows(spool, alone=run.path == spool)])
 
 
 def cuts_of(run: RunFiles) -> list[str]:

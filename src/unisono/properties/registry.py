@@ -13,7 +13,7 @@ import msgspec
 
 from unisono.errors import TraceError
 from unisono.properties.entries import PROPERTIES, Property
-from unisono.properties.monitors.monitor import KEPT_VIOLATIONS, Handler, Monitor
+from unisono.properties.monitors.monitor import EVERY, KEPT_VIOLATIONS, Handler, Monitor
 from unisono.properties.violation import Violation
 from unisono.trace.schema import AnyRow
 
@@ -52,11 +52,12 @@ class MonitorSuite:
         for monitor in monitors.values():
             for kind, handler in monitor.handlers().items():
                 routes.setdefault(kind, []).append(handler)
-        self._routes = {kind: tuple(handlers) for kind, handlers in routes.items()}
+        self._always = tuple(routes.pop(EVERY, ()))
+        self._routes = {kind: (*self._always, *handlers) for kind, handlers in routes.items()}
 
     def observe(self, row: AnyRow) -> None:
-        """Show the next row to the monitors that read its kind; others cost one lookup."""
-        for handle in self._routes.get(row.kind, ()):
+        """Show the next row to the monitors that read its kind, or every row."""
+        for handle in self._routes.get(row.kind, self._always):
             handle(row)
 
     def finish(self) -> None:

@@ -22,40 +22,44 @@ class TooLarge(Exception):
 class OrderedAssembly:
     """Puts together the fragments of one source that come in order and without gaps.
 
-    A source may begin a message anew: what came of it before is dropped.
+    A source may begin a message anew: what came of it before is dropped. However small they are, fragments take no more
+    room than the message.
     """
 
-    __slots__ = ("_limit", "_parts", "bytes", "high_water")
+    __slots__ = ("_begun", "_count", "_limit", "bytes", "high_water")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []
+        self._begun = bytearray()
+        self._count = 0
         self.bytes = 0
         self.high_water = 0
 
     def add(self, fragment: DataMessage) -> bytes | None:
         """The whole payload once the last fragment is in; raises TooLarge."""
-        if fragment.index != len(self._parts):
+        if fragment.index != self._count:
             self.clear()
             if fragment.index:
                 return None
         if self.bytes + len(fragment.payload) > self._limit:
             self.clear()
             raise TooLarge
-        self._parts.append(fragment.payload)
+        self._begun += fragment.payload
+        self._count += 1
         self.bytes += len(fragment.payload)
         if self.bytes > self.high_water:
             self.high_water = self.bytes
-        if len(self._parts) < fragment.count:
+        if self._count < fragment.count:
             return None
-        whole = b"".join(self._parts)
+        whole = bytes(self._begun)
         self.clear()
         return whole
 
     def clear(self) -> None:
         """Drop what came of a message that is not whole."""
-        self._parts.clear()
-        self.bytes = 0
+        if self._count:
+            self._begun = bytearray()
+            self._count = self.bytes = 0
 
 
 class Unfinished:

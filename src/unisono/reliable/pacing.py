@@ -2,8 +2,9 @@
 
 The window of what is not stable begins small and doubles with every window that became stable, up to its limit
 (000 4.5.3). Nothing is held to a rate until a receiver misses three tenths of what is sent: hardly a line loses so
-much unless it is full. Then the window halves and the rate shrinks, interval by interval; when half as much is lost,
-the rate grows by a twentieth at a time. Repairs count like anything else that is sent.
+much unless it is full. Then the window halves and the rate shrinks, interval by interval, as long as more is missed;
+when half as much is lost, the rate grows by a twentieth at a time. Repairs count like anything else that is sent. A
+receiver that slept asks for a whole window at once: that counts once, against the rate at which it was sent.
 
 What one receiver misses is reckoned from what any of them asks for, as if each missed it by itself.
 """
@@ -41,6 +42,7 @@ class Pacing:
         "_missed",
         "_sent",
         "_threshold",
+        "_used",
         "rate",
         "receivers",
         "window",
@@ -53,6 +55,8 @@ class Pacing:
         self.rate: int | None = None
         self.receivers = 1
         self._bytes = 0
+        self._used = 0
+        """Bytes a second that were sent lately, where most were; half as much counts after each interval."""
         self._sent = 0.0
         self._missed = 0.0
         self._counted = 0
@@ -101,11 +105,13 @@ class Pacing:
         if now < self._ends:
             return
         used = self._bytes * SECOND // INTERVAL
+        self._used = max(used, self._used // 2)
         missed = self._missed_by_one()
         if missed > TOO_MUCH:
-            self.rate = max(FLOOR, int(SHRINK * (used if self.rate is None else min(self.rate, used))))
+            self.rate = max(FLOOR, int(SHRINK * (self._used if self.rate is None else min(self.rate, self._used))))
             self.window = self._threshold = max(LEAST_WINDOW, 2 * self._datagram, self.window // 2)
             self._credit, self._credit_at = 0, now
+            self._missed = self._sent = 0.0
         elif self.rate is not None and missed < TOO_MUCH / 2 and used * 2 > self.rate:
             self.rate = int(self.rate * GROWTH)
         self._bytes = 0

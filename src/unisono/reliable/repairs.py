@@ -15,6 +15,11 @@ from unisono.units import MIB, SECOND
 Key = tuple[ProcessId, int]
 """A source and the first sequence of one of its datagrams."""
 
+REPAIRS_LIMIT = 1024
+"""So many datagrams may wait to be repaired."""
+REMEMBERED_FOR = 10 * SECOND
+"""Nobody is so far away that what was repaired so long ago is still on its way there."""
+
 
 class Verdict(Enum):
     """What became of a request for a datagram."""
@@ -57,11 +62,12 @@ class Repairs:
         "_number_limit",
         "_pending",
         "_rate",
+        "high_water",
     )
 
     def __init__(
         self,
-        number_limit: int = 1024,
+        number_limit: int = REPAIRS_LIMIT,
         bytes_limit: int = 4 * MIB,
         memory_limit: int = 4096,
         rate: int = 16 * MIB,
@@ -78,6 +84,7 @@ class Repairs:
         self._lately: dict[Key, int] = {}
         self._credit = self._credit_limit = burst
         self._credit_at = 0
+        self.high_water = 0
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -108,6 +115,7 @@ class Repairs:
             return Verdict.TOO_MANY
         self._pending[key] = repair = Repair(source, first, last, size, now + delay)
         self._bytes += size
+        self.high_water = max(self.high_water, len(self._pending))
         self._queue(repair)
         return Verdict.SCHEDULED
 
@@ -165,8 +173,10 @@ class Repairs:
     def _remember(self, key: Key, now: int) -> None:
         self._lately.pop(key, None)
         self._lately[key] = now
-        if len(self._lately) > self._memory_limit:
-            del self._lately[next(iter(self._lately))]
+        oldest = next(iter(self._lately))
+        while len(self._lately) > self._memory_limit or now - self._lately[oldest] > REMEMBERED_FOR:
+            del self._lately[oldest]
+            oldest = next(iter(self._lately))
 
     def _credit_by(self, now: int) -> int:
         gained = max(now - self._credit_at, 0) * self._rate // SECOND

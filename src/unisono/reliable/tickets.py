@@ -66,6 +66,9 @@ class Tickets:
     def __bool__(self) -> bool:
         return bool(self._tickets)
 
+    def __len__(self) -> int:
+        return len(self._tickets)
+
     def __contains__(self, sequence: int) -> bool:
         return self._find(sequence) is not None
 

@@ -15,24 +15,34 @@ MESSAGE_OVERHEAD_BYTES = 64
 
 
 class SendWindow:
-    """The datagrams that were sent and are not stable yet, at most `limit` bytes of them."""
+    """The datagrams that were sent and are not stable yet, at most `limit` bytes of them.
 
-    __slots__ = ("_datagrams", "bytes", "high_water", "limit")
+    Some may be kept although they are stable; of these only the limit counts.
+    """
+
+    __slots__ = ("_datagrams", "_spare", "bytes", "high_water", "limit", "outstanding")
 
     def __init__(self, limit: int) -> None:
         self._datagrams: deque[tuple[int, int, bytes]] = deque()
+        self._spare = 0
+        """So many of the oldest are stable."""
         self.limit = limit
         self.bytes = 0
+        self.outstanding = 0
+        """Of the bytes, those that are not stable."""
         self.high_water = 0
 
     def has_room(self, size: int, allowed: int) -> bool:
         """Whether another datagram may be sent, with no more than `allowed` bytes outstanding."""
-        return not self._datagrams or self.bytes + size <= min(allowed, self.limit)
+        if not self._datagrams:
+            return True
+        return self.outstanding + size <= allowed and self.bytes + size <= self.limit
 
     def retain(self, first: int, last: int, datagram: bytes) -> None:
         """Keep a datagram that carries these sequences for repair, as it was sent."""
         self._datagrams.append((first, last, datagram))
         self.bytes += len(datagram)
+        self.outstanding += len(datagram)
         if self.bytes > self.high_water:
             self.high_water = self.bytes
 
@@ -42,7 +52,17 @@ class SendWindow:
         while self._datagrams and self._datagrams[0][1] <= stable:
             _, released, datagram = self._datagrams.popleft()
             self.bytes -= len(datagram)
+            if self._spare:
+                self._spare -= 1
+            else:
+                self.outstanding -= len(datagram)
         return released
+
+    def spare(self, stable: int) -> None:
+        """Keep what is stable, for who may yet come."""
+        while self._spare < len(self._datagrams) and self._datagrams[self._spare][1] <= stable:
+            self.outstanding -= len(self._datagrams[self._spare][2])
+            self._spare += 1
 
     @property
     def first(self) -> int | None:
@@ -171,15 +191,15 @@ class ReceiveWindow:
             insort(self._early_order, sequence)
         return Offer.TAKEN
 
-    def missing(self) -> Iterable[Range]:
-        """What is known to exist and has not come, in order."""
-        first = self.contiguous + 1
-        for early in self._early_order:
-            if first < early:
-                yield first, early - 1
-            first = early + 1
-        if first <= self.highest:
-            yield first, self.highest
+    def missing(self, after: int = 0, upto: int = 1 << 63) -> Iterable[Range]:
+        """What is known to exist and has not come, in order: of all of it, or after one sequence and up to another."""
+        first, last, order = max(self.contiguous, after) + 1, min(self.highest, upto), self._early_order
+        for at in range(bisect_left(order, first), bisect_right(order, last)):
+            if first < order[at]:
+                yield first, order[at] - 1
+            first = order[at] + 1
+        if first <= last:
+            yield first, last
 
     @property
     def room(self) -> int:

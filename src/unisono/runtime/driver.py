@@ -48,6 +48,7 @@ from unisono.runtime.channels import Channels
 from unisono.runtime.storage import Storage
 from unisono.runtime.tracing import Tracer
 from unisono.runtime.transports import Transport
+from unisono.step_watch import FACTS_LIMIT, StepOverrun, StepWatch
 
 _LOG = logging.getLogger(__name__)
 
@@ -87,6 +88,7 @@ class Driver:
         application: Application,
         tracer: Tracer | None = None,
         blobs: Blobs | None = None,
+        name: str = "",
     ) -> None:
         self.engine = engine
         self._blobs = blobs or Blobs(None)
@@ -103,10 +105,13 @@ class Driver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0
+        self._name = name
+        self._steps = StepWatch()
 
     async def start(self) -> None:
         """Open for business; the engine's first fact."""
         self._loop = asyncio.get_running_loop()
+        self._steps.start()
         self._storage.start(self._loop, self.give)
         self._blobs.start(self._loop, self.give)
         self._channels.start(self._loop, self.give, self.count)
@@ -120,6 +125,7 @@ class Driver:
         if self._stopped and ended:
             ended = False
         self._stopped = True
+        self._steps.stop()
         self._facts.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -154,18 +160,30 @@ class Driver:
             self._facts.clear()
             return
         self._turning = True
-        handle, facts = self.engine.handle, self._facts
+        facts = self._facts
+        steps = 0
         try:
             while facts:
                 while facts:
                     now = monotonic_ns()
-                    for effect in handle(facts.popleft(), now, time_ns()):
+                    fact = facts.popleft()
+                    for effect in self._step(fact, now):
                         self._carry_out(effect, now)
+                    steps += 1
+                    if steps > FACTS_LIMIT:
+                        raise StepOverrun(self._name, fact, f"{FACTS_LIMIT} steps followed from one another")
                 self._finish_turn()
         except Exception as error:
             self._fail(error)
         finally:
             self._turning = False
+
+    def _step(self, fact: Fact, now: int) -> list[Effect]:
+        self._steps.begin(self._name, fact)
+        try:
+            return self.engine.handle(fact, now, time_ns())
+        finally:
+            self._steps.end()
 
     def _finish_turn(self) -> None:
         if self._tracer is not None:
@@ -251,6 +269,7 @@ class Driver:
         """The engine broke a promise of its own, or the trace cannot be written: stop rather than go on wrongly."""
         _LOG.error("this process stops: %s", error, exc_info=None if isinstance(error, UnisonoError) else error)
         self._stopped = True
+        self._steps.stop()
         self._facts.clear()
         self._leaving.clear()
         if self._timer is not None:

@@ -126,17 +126,24 @@ class Outbox:
         if self._queue:
             self._schedule()
 
-    def close(self, error: BaseException) -> None:
-        """Nothing more is sent; who waits, and who comes later, is told why."""
-        if self._error is not None:
-            return
-        self._error = error
-        waiting = [*(waiting for batch in self._handed.values() for waiting in batch), *self._queue]
-        self._handed.clear()
+    def finish(self, error: BaseException) -> None:
+        """Nothing more goes to the engine, and who waits for that is told why; what it has is still answered."""
+        if self._error is None:
+            self._error = error
+        waiting = list(self._queue)
         self._queue.clear()
         for one in waiting:
             if not one.accepted.done():
                 one.accepted.set_exception(error)
+
+    def close(self, error: BaseException) -> None:
+        """Nothing more is sent; who waits, and who comes later, is told why."""
+        self.finish(error)
+        waiting = [one for batch in self._handed.values() for one in batch]
+        self._handed.clear()
+        for one in waiting:
+            if not one.accepted.done():
+                one.accepted.set_exception(self._error or error)
 
     def _check(self, messages: Sequence[bytes], names: Sequence[str]) -> None:
         """Raises where nothing is sent any more, or one of the messages is too large."""

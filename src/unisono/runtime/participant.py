@@ -39,7 +39,7 @@ class Participant(ABC, Generic[Shown]):
         self._inbox: Inbox | None = None
         self._outbox: Outbox | None = None
         self._joined: asyncio.Future[None] | None = None
-        self._left: asyncio.Future[None] | None = None
+        self._left: asyncio.Future[bool] | None = None
         self._view: View | None = None
 
     @property
@@ -85,17 +85,20 @@ class Participant(ABC, Generic[Shown]):
                 return shown  # type: ignore[return-value]  # as above
         return []
 
-    async def leave(self) -> None:
-        """Leave: what was sent still reaches the others, then this returns. A second call changes nothing."""
+    async def leave(self) -> bool:
+        """Leave: what was sent still reaches the others, then this returns. A second call changes nothing.
+
+        False where `leave_timeout` ran out before all others who counted had what was sent.
+        """
         if self._process is None or self._left is None or self._outbox is None:
-            return
+            return True
         if not self._left.done():
-            self._outbox.close(
+            self._outbox.finish(
                 NotMember(f"this process has left {self.name!r}, or is leaving it; join it again to send")
             )
             self._on_ending()
             self._process.leave(self.name)
-            await asyncio.shield(self._left)
+        return await asyncio.shield(self._left)
 
     async def close(self) -> None:
         """Leave, and give up what the group alone used."""
@@ -150,7 +153,7 @@ class Participant(ABC, Generic[Shown]):
     def on_events(self, events: Sequence[Event]) -> None:
         outbox = self._open_outbox()
         taken: list[Event] = []
-        left = False
+        left: Left | None = None
         for event in events:
             if isinstance(event, Message):
                 taken.append(event)
@@ -159,13 +162,13 @@ class Participant(ABC, Generic[Shown]):
             elif isinstance(event, SendRefused):
                 outbox.answered(event.ticket, event.reason)
             elif isinstance(event, Left):
-                left = True
+                left = event
             elif self._is_shown(event):
                 taken.append(event)
         if taken:
             self._put(taken)
-        if left:
-            self._end(NotMember(f"this process has left {self.name!r}; join it again to send"))
+        if left is not None:
+            self._end(NotMember(f"this process has left {self.name!r}; join it again to send"), left.complete)
 
     def on_state(self, effect: StateEffect) -> None:
         raise AssertionError(f"{self.name!r} has no state")
@@ -218,7 +221,7 @@ class Participant(ABC, Generic[Shown]):
             else:
                 self._joined.set_exception(error)
 
-    def _end(self, error: BaseException) -> None:
+    def _end(self, error: BaseException, complete: bool = False) -> None:
         if self._process is not None:
             self._process.detach(self.name)
         if self._inbox is not None:
@@ -226,7 +229,7 @@ class Participant(ABC, Generic[Shown]):
         if self._outbox is not None:
             self._outbox.close(error)
         if self._left is not None and not self._left.done():
-            self._left.set_result(None)
+            self._left.set_result(complete)
         self._on_ending()
 
     def _open_inbox(self) -> Inbox:

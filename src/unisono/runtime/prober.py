@@ -72,7 +72,7 @@ class Prober:
     async def __aenter__(self) -> Self:
         transport = open_transport(self._transport_name, self.realm, self._interface, seeds=self._seeds, visiting=True)
         channels = Channels(self.realm, transport.channel_socket)
-        self._driver = Driver(self._asker, transport, channels, MemoryStorage(), self)
+        self._driver = Driver(self._asker, transport, channels, MemoryStorage(), self, name="probe")
         try:
             await self._driver.start()
         except BaseException:

@@ -51,7 +51,7 @@ class Member(Protocol):
 
     def on_failed(self, error: BaseException) -> None: ...
 
-    async def leave(self) -> None: ...
+    async def leave(self) -> bool: ...
 
 
 class Process:
@@ -293,7 +293,8 @@ class Process:
             member.on_joined(error)
 
     def failed(self, error: BaseException) -> None:
-        self._failure = error if isinstance(error, UnisonoError) else GroupError(f"this process stopped: {error!r}")
+        words = f"this process stopped: {type(error).__name__}: {error}"
+        self._failure = error if isinstance(error, UnisonoError) else GroupError(words)
         for member in list(self._members.values()):
             member.on_failed(self._failure)
         for leaving in self._leaving.values():
@@ -334,7 +335,7 @@ class Process:
         )
         tracer = self._tracer = None if self._trace is None else self._trace.open(self.name)
         channels = Channels(self.realm, transport.channel_socket)
-        driver = Driver(self._node, transport, channels, storage, self, tracer, self.blobs)
+        driver = Driver(self._node, transport, channels, storage, self, tracer, self.blobs, self.name)
         try:
             await driver.start()
         except BaseException:

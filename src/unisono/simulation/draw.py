@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from unisono.simulation.cast import Cast
 from unisono.simulation.churn import draw_churn
 from unisono.simulation.random_faults import draw_faults
-from unisono.simulation.scenario import Fault, Scenario
+from unisono.simulation.scenario import Fault, Network, Scenario
+from unisono.simulation.scenario_keys import SHAPES
 from unisono.simulation.streams import stream
 
 
@@ -27,6 +28,7 @@ def draw(scenario: Scenario, seed: int) -> Scenario:
         _fit(scenario, cast),
         seed=seed,
         options=_draw_options(scenario.options, seed, "options"),
+        network=_draw_network(scenario.network, seed),
     )
     if drawn.random is not None:
         drawn = replace(drawn, faults=(*drawn.faults, *draw_faults(drawn, seed)), random=None)
@@ -50,6 +52,13 @@ def _draw_options(options: dict[str, Any], seed: int, name: str) -> dict[str, An
         key: stream(seed, f"{name}/{key}").choice(value) if isinstance(value, list) else value
         for key, value in options.items()
     }
+
+
+def _draw_network(network: Network, seed: int) -> Network:
+    if not isinstance(network.shape, tuple):
+        return network
+    shape = stream(seed, "network/shape").choice(network.shape)
+    return replace(network, shape=shape, **SHAPES[shape])
 
 
 def _fit(scenario: Scenario, cast: Cast) -> Scenario:

@@ -50,6 +50,7 @@ from unisono.events import Block, Gap, Left, Message, Returned, SendAccepted, Se
 from unisono.simulation.clocks import EPOCH, LocalClock
 from unisono.simulation.disk import Disk, DiskError
 from unisono.simulation.state import StateKeeper
+from unisono.step_watch import FACTS_LIMIT, StepOverrun, StepWatch
 from unisono.trace.recorder import Recorder
 from unisono.trace.schema import AnyRow, MembershipRow
 from unisono.units import MICROSECOND, MILLISECOND, SECOND
@@ -67,6 +68,7 @@ class Surroundings(Protocol):
     """What a machine needs of the world around it."""
 
     now: int
+    step_watch: StepWatch
 
     def transmit(self, machine: Machine, effect: SendDatagram) -> None: ...
     def schedule(self, at: int, call: Callable[[int], None]) -> None: ...
@@ -97,10 +99,12 @@ class Machine:
 
     __slots__ = (
         "_afterwards",
+        "_at_once",
         "_blocks",
         "_busy_until",
         "_handling",
         "_inbox",
+        "_moment",
         "_pending_drops",
         "_socket",
         "_socket_limit",
@@ -154,6 +158,9 @@ class Machine:
         self._socket = 0
         self._pending_drops = 0
         self._busy_until = 0
+        self._moment = 0
+        self._at_once = 0
+        """So many steps were taken in this moment."""
         self._wake_at: int | None = None
         self._untaken: dict[str, int] = {}
         self._blocks: dict[str, None] = {}
@@ -274,12 +281,26 @@ class Machine:
         self._afterwards.append(fact)
         life = self.life
         while self._afterwards and self.engine is not None:
-            for effect in self.engine.handle(self._afterwards.popleft(), now, wall):
+            for effect in self._step(self.engine, self._afterwards.popleft(), now, wall):
                 self._carry_out(effect, now)
                 if not self.lives(life):  # a fault waited for the row that this effect wrote
                     break
         self._handling = False
         self._arrange_wake()
+
+    def _step(self, engine: Engine, fact: Fact, now: int, wall: int) -> list[Effect]:
+        """One step of the engine, which has to end, as have the steps that lead to one another in one moment."""
+        world = self._world
+        if world.now > self._moment:
+            self._moment, self._at_once = world.now, 0
+        self._at_once += 1
+        if self._at_once > FACTS_LIMIT:
+            raise StepOverrun(self.name, fact, f"{FACTS_LIMIT} steps at one moment")
+        world.step_watch.begin(self.name, fact)
+        try:
+            return engine.handle(fact, now, wall)
+        finally:
+            world.step_watch.end()
 
     def _carry_out(self, effect: Effect, now: int) -> None:
         world = self._world

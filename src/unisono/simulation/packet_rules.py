@@ -20,10 +20,11 @@ from unisono.wire.control_messages import (
     RingQuery,
     SearchResponse,
 )
-from unisono.wire.membership_messages import CutInfo, NewView, Opinion, Ready, RecoveryInfo, ViewRequest
+from unisono.wire.membership_messages import AddRequest, CutInfo, NewView, Opinion, Ready, RecoveryInfo, ViewRequest
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
+    ControlMessage,
     ControlPacket,
     DataPacket,
     Deactivation,
@@ -38,7 +39,7 @@ from unisono.wire.proxy_messages import ProxyAnswer, ProxyRequest
 from unisono.wire.reading import read_datagram
 from unisono.wire.session_messages import Cut, CutRequest, SessionRequest, StableCut, ViewStart
 
-MESSAGE_NAMES = {
+MESSAGE_NAMES: dict[type[ControlMessage], str] = {
     KeepAlive: "keep_alive",
     Report: "report",
     ActivationRequest: "activation_request",
@@ -62,6 +63,7 @@ MESSAGE_NAMES = {
     NewView: "new_view",
     CutInfo: "cut_info",
     ViewRequest: "view_request",
+    AddRequest: "add_request",
     ProxyRequest: "proxy_request",
     ProxyAnswer: "proxy_answer",
     CensusRequest: "census_request",
@@ -73,6 +75,10 @@ MESSAGE_NAMES = {
     SessionRequest: "session_request",
 }
 """What a scenario's `message` calls each control message; data and repairs are "data" and "repair"."""
+
+
+CODED_NAMES = {kind.code: name for kind, name in MESSAGE_NAMES.items()}
+"""The same by their codes, for messages in parts."""
 
 
 class Content(NamedTuple):
@@ -92,7 +98,9 @@ def classify(data: bytes) -> Content:
         messages = packet.data.messages
         return Content(frozenset(("repair",)), messages[0].sequence, messages[-1].sequence)
     if isinstance(packet, ControlPacket):
-        return Content(frozenset(MESSAGE_NAMES[type(message)] for message in packet.messages), 0, 0)
+        names = {MESSAGE_NAMES[type(message)] for message in packet.messages}
+        names.update(CODED_NAMES[part.kind] for part in packet.parts if part.kind in CODED_NAMES)
+        return Content(frozenset(names), 0, 0)
     return Content(frozenset(), 0, 0)
 
 

@@ -1,21 +1,21 @@
 """Draws the faults of [random]: one function a kind, over the ranges of the fault matrix.
 
-Every drawn fault begins in the first 70 % of the safety phase and ends within it. Members that crash for
-good are always a minority, and one server and one controller stay; what is drawn for one's life does not overlap.
+When a fault may begin, and whom it may hit, is in unisono.simulation.drawer; faults that belong together are
+drawn in unisono.simulation.random_situations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import exp, log
-from random import Random
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
 
 from unisono.settings import SERVICE_CODES, Service
-from unisono.simulation.cast import Cast, cast_of, is_member, kind_of
+from unisono.simulation.cast import cast_of, is_member, kind_of
+from unisono.simulation.drawer import Drawer, Lives, readable, spread
 from unisono.simulation.partitions import draw_groups
+from unisono.simulation.random_situations import SITUATIONS, Situations
 from unisono.simulation.scenario import Fault, Scenario
 from unisono.simulation.scenario_keys import (
     DISK_FAULTS,
@@ -23,14 +23,15 @@ from unisono.simulation.scenario_keys import (
     DRAWN_MESSAGES,
     DRAWN_SESSION_KINDS,
     DRAWN_SESSION_MESSAGES,
+    DRAWN_SESSION_SITUATIONS,
+    DRAWN_SITUATIONS,
     OF_APPLICATIONS,
+    OF_TWO,
 )
 from unisono.simulation.streams import stream
 from unisono.units import MICROSECOND, MILLISECOND, SECOND
 
 _DAY = 86_400 * SECOND
-_LAST_BEGIN = 0.7
-"""The part of the safety phase in which drawn faults begin."""
 
 
 def draw_faults(scenario: Scenario, seed: int) -> tuple[Fault, ...]:
@@ -38,101 +39,25 @@ def draw_faults(scenario: Scenario, seed: int) -> tuple[Fault, ...]:
     assert scenario.random is not None, "there is something to draw"
     cast = cast_of(scenario)
     choice = stream(seed, "faults")
-    every = DRAWN_SESSION_KINDS if cast.servers else DRAWN_KINDS
+    every = (*DRAWN_SESSION_KINDS, *DRAWN_SESSION_SITUATIONS) if cast.servers else (*DRAWN_KINDS, *DRAWN_SITUATIONS)
     kinds = every if scenario.random.kinds == "all" else scenario.random.kinds
     if cast.size < 2:
-        kinds = tuple(kind for kind in kinds if kind not in ("partition", "one_way"))
+        kinds = tuple(kind for kind in kinds if kind not in OF_TWO)
     count = choice.randint(*scenario.random.count) if kinds else 0
     faults: list[Fault] = []
-    lives = _Lives(scenario)
+    lives = Lives(scenario)
     for index in range(count):
-        faults += _Drawer(stream(seed, f"fault/{index}"), cast, scenario.duration, lives).draw(choice.choice(kinds))
+        kind, random = choice.choice(kinds), stream(seed, f"fault/{index}")
+        drawer = Situations if kind in SITUATIONS else _Faults
+        faults += drawer(random, cast, scenario.duration, lives).draw(kind)
     return tuple(sorted(faults, key=lambda fault: fault.at or 0))
 
 
-def readable(amount: float) -> int:
-    """The amount with its first three digits, never above it."""
-    whole = int(amount)
-    unit: int = 10 ** max(0, len(str(whole)) - 3)
-    return whole // unit * unit
-
-
-def spread(random: Random, low: float, high: float) -> float:
-    """A number between, each order of magnitude as likely as another."""
-    return exp(random.uniform(log(low), log(high)))
-
-
-class _Lives:
-    """When each is already taken away by a fault of its life, and how many of each kind may still go for good."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        cast = cast_of(scenario)
-        self._taken: dict[int, list[tuple[int, int]]] = {who: [] for who in cast.everybody()}
-        gone: set[int] = set()
-        for fault in scenario.faults:
-            if fault.kind == "crash":
-                begin = fault.at or 0
-                gone.update(fault.members if fault.restart is None else ())
-                end = scenario.duration if fault.restart is None else begin + fault.restart
-                self.take(fault.members, begin, end)
-        most = {"member": (cast.members - 1) // 2, "server": cast.servers - 1, "controller": cast.controllers - 1}
-        for who in gone:
-            most[kind_of(who)] -= 1
-        self._spare = most
-
-    def let_go(self, who: int) -> bool:
-        """Whether one may go for good; counts it."""
-        kind = kind_of(who)
-        if self._spare[kind] < 1:
-            return False
-        self._spare[kind] -= 1
-        return True
-
-    def free(self, begin: int, end: int) -> list[int]:
-        return [who for who, spans in self._taken.items() if all(end < first or last < begin for first, last in spans)]
-
-    def take(self, members: Sequence[int], begin: int, end: int) -> None:
-        for member in members:
-            self._taken[member].append((begin, end))
-
-
-class _Drawer:
-    """One fault: when, how long, at whom; then the keys of its kind."""
-
-    def __init__(self, random: Random, cast: Cast, duration: int, lives: _Lives) -> None:
-        self._random = random
-        self._cast = cast
-        self._members = cast.members
-        self._everybody = cast.everybody()
-        self._duration = duration
-        self._lives = lives
-        self._at = readable(random.uniform(0.01, _LAST_BEGIN) * duration)
-        self._rest = duration - self._at
+class _Faults(Drawer):
+    """One fault of each kind: its keys."""
 
     def draw(self, kind: str) -> list[Fault]:
         return _KINDS[kind](self, kind)
-
-    def _lasts(self, low: int = 100 * MILLISECOND, high: int = 12 * SECOND) -> int:
-        """A readable span that ends with the safety phase at the latest."""
-        longest = max(1, min(high, self._rest))
-        return max(1, readable(spread(self._random, min(low, longest), longest)))
-
-    def _later(self, wait: int) -> int:
-        """The moment that long after the begin, in whole milliseconds where that is still later."""
-        moment = (self._at + wait) // MILLISECOND * MILLISECOND
-        return moment if moment > self._at else self._at + wait
-
-    def _span(self, low: int, high: int) -> int:
-        return readable(spread(self._random, low, high))
-
-    def _rate(self, most: float) -> float:
-        return float(f"{self._random.uniform(most / 100, most):.2g}")
-
-    def _some(self, most: int, members: bool = False) -> tuple[int, ...]:
-        """So many at the most, of everybody or of the members alone."""
-        chosen = self._everybody[: self._members] if members else self._everybody
-        count = self._random.randint(1, min(most, len(chosen)))
-        return tuple(sorted(self._random.sample(chosen, count)))
 
     def _narrowed(self, fault: Fault) -> list[Fault]:
         """The fault for all packets, those of a member or of one direction, sometimes of one plane or message."""
@@ -307,31 +232,31 @@ class _Drawer:
         ]
 
 
-_KINDS: dict[str, Callable[[_Drawer, str], list[Fault]]] = {
-    "partition": _Drawer.partition,
-    "one_way": _Drawer.one_way,
-    "isolate": _Drawer.hold,
-    "clog": _Drawer.clog,
-    "lose": _Drawer.lose,
-    "duplicate": _Drawer.spoil,
-    "reorder": _Drawer.spoil,
-    "corrupt": _Drawer.spoil,
-    "delay": _Drawer.delay,
-    "limit": _Drawer.limit,
-    "replay": _Drawer.replay,
-    "oversize": _Drawer.oversize,
-    "crash": _Drawer.crash,
-    "pause": _Drawer.hold,
-    "slow": _Drawer.slow,
-    "stop_reading": _Drawer.hold,
-    "stop_answering": _Drawer.silence,
-    "clock_step": _Drawer.clock_step,
-    "clock_drift": _Drawer.drift,
-    "timer_drift": _Drawer.drift,
-    "disk": _Drawer.disk,
-    "leave": _Drawer.leave,
-    "send": _Drawer.send,
-    "change": _Drawer.change,
-    "become_receiver": _Drawer.become_receiver,
+_KINDS: dict[str, Callable[[_Faults, str], list[Fault]]] = {
+    "partition": _Faults.partition,
+    "one_way": _Faults.one_way,
+    "isolate": _Faults.hold,
+    "clog": _Faults.clog,
+    "lose": _Faults.lose,
+    "duplicate": _Faults.spoil,
+    "reorder": _Faults.spoil,
+    "corrupt": _Faults.spoil,
+    "delay": _Faults.delay,
+    "limit": _Faults.limit,
+    "replay": _Faults.replay,
+    "oversize": _Faults.oversize,
+    "crash": _Faults.crash,
+    "pause": _Faults.hold,
+    "slow": _Faults.slow,
+    "stop_reading": _Faults.hold,
+    "stop_answering": _Faults.silence,
+    "clock_step": _Faults.clock_step,
+    "clock_drift": _Faults.drift,
+    "timer_drift": _Faults.drift,
+    "disk": _Faults.disk,
+    "leave": _Faults.leave,
+    "send": _Faults.send,
+    "change": _Faults.change,
+    "become_receiver": _Faults.become_receiver,
 }
 assert set(_KINDS) == {*DRAWN_KINDS, *DRAWN_SESSION_KINDS}, "every kind that can be drawn has its function"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from unisono.settings import Service
+from unisono.settings import FIELDS, Service
 from unisono.units import SECOND
 
 FOREVER: Literal["forever"] = "forever"
@@ -35,10 +35,11 @@ class Network(Struct, frozen=True, kw_only=True):
 
     A pair of numbers is a range from which each ordered pair of members draws its own. `site_latency`, where
     given, is what `latency` is between members of different sites. With `regions` sites have places on a plane
-    (`geography`), which latency and hops between them follow.
+    (`geography`), which latency and hops between them follow. Several shapes are to choose from, and what a shape
+    stands for is filled in when one of them is drawn.
     """
 
-    shape: Shape = "lan"
+    shape: Shape | tuple[Shape, ...] = "lan"
     latency: int | tuple[int, int] = 0
     jitter: int = 0
     loss: float = 0.0
@@ -174,3 +175,10 @@ class Scenario(Struct, frozen=True, kw_only=True):
     churns: tuple[Churn, ...] = ()
     faults: tuple[Fault, ...] = ()
     random: RandomFaults | None = None
+
+    @property
+    def datagram_bytes(self) -> int:
+        """No datagram of any member is larger, once all choices are made."""
+        usual: int = self.options.get("datagram_bytes", FIELDS["datagram_bytes"].default)
+        sizes: list[int] = [plan.options.get("datagram_bytes", usual) for plan in self.member_plans]
+        return max([usual, *sizes])

@@ -38,6 +38,7 @@ from unisono.simulation.scenario_keys import (
     MEMBER_KEYS,
     MEMBER_SETTINGS,
     NETWORK_KEYS,
+    OF_SHAPES,
     RANDOM_KEYS,
     SCENARIO_KEYS,
     SHAPES,
@@ -177,7 +178,13 @@ def _network(table: Mapping[str, Any]) -> Network:
     burst = None
     if "burst" in table:
         burst = Burst(**_fields("network.burst", _table("network.burst", table["burst"]), BURST_KEYS))
-    return Network(**{**SHAPES[fields.get("shape", "lan")], **fields, "burst": burst})
+    shape = fields.get("shape", "lan")
+    if isinstance(shape, tuple):
+        for key in OF_SHAPES:
+            if key in fields:
+                _refuse(f"network.{key}", "a shape that is drawn says this; expected one shape, or no such key")
+        return Network(**fields, burst=burst)
+    return Network(**{**SHAPES[shape], **fields, "burst": burst})
 
 
 def _workload(path: str, table: Mapping[str, Any], groups: Sequence[GroupPlan]) -> Workload:

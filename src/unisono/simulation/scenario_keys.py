@@ -26,6 +26,7 @@ from unisono.simulation.scenario_values import (
     list_of,
     number,
     one_of,
+    one_or_choice,
     one_or_range,
     one_range_or_choice,
     or_word,
@@ -63,6 +64,7 @@ DRAWN_MESSAGES = (
     "new_view",
     "cut_info",
     "view_request",
+    "add_request",
 )
 """What a drawn packet fault may single out."""
 
@@ -181,7 +183,7 @@ REPEATED_TABLES = ("group", "workload", "member", "churn", "fault")
 BURST_KEYS = {"every": Key(SPAN, required=True), "packets": Key(whole(1), required=True)}
 
 NETWORK_KEYS: dict[str, Key] = {
-    "shape": Key(one_of(("lan", "wan", "world", "star", "sites", "regions"))),
+    "shape": Key(one_or_choice(one_of(("lan", "wan", "world", "star", "sites", "regions")))),
     "latency": Key(one_or_range(TIME)),
     "site_latency": Key(one_or_range(TIME)),
     "jitter": Key(TIME),
@@ -210,6 +212,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "regions": {"latency": 100 * MICROSECOND, "jitter": 200 * MICROSECOND, "regions": 8},
 }
 """What a shape means where the file does not say otherwise."""
+OF_SHAPES = tuple(dict.fromkeys(key for means in SHAPES.values() for key in means))
 
 GROUP_KEYS = {"name": Key(NAME, required=True), "members": Key(list_of(MEMBER, least=1), required=True)}
 
@@ -330,7 +333,16 @@ DRAWN_KINDS = tuple(kind for kind in FAULTS if kind not in ("join", "become_send
 DRAWN_SESSION_KINDS = tuple(kind for kind in FAULTS if kind not in ("join", *ONLY_INTERGROUP))
 """The same in virtual synchrony."""
 
-_DRAWN_NAMES = list_of(one_of(tuple(dict.fromkeys((*DRAWN_KINDS, *ONLY_SESSIONS))), LATER_FAULTS, "fault"), least=1)
+DRAWN_SITUATIONS = ("send_and_leave", "come_and_crash", "set_back", "begin_unheard", "narrow")
+"""Faults that belong together, which [random] can draw as one."""
+DRAWN_SESSION_SITUATIONS = ("send_and_leave", "come_and_crash", "set_back")
+"""The same in virtual synchrony."""
+OF_TWO = ("partition", "one_way", "begin_unheard")
+"""Drawn where there are at least two."""
+
+_DRAWN_NAMES = list_of(
+    one_of(tuple(dict.fromkeys((*DRAWN_KINDS, *ONLY_SESSIONS, *DRAWN_SITUATIONS))), LATER_FAULTS, "fault"), least=1
+)
 RANDOM_KEYS = {"count": Key(one_or_range(whole(0, 1000))), "kinds": Key(or_word("all", _DRAWN_NAMES))}
 
 

@@ -82,7 +82,9 @@ def _option_pairs(options: Mapping[str, Any]) -> Pairs:
 
 
 def _network_pairs(network: Network) -> Pairs:
-    usual = {name: getattr(Network(), name) for name in NETWORK_KEYS} | SHAPES[network.shape]
+    usual = {name: getattr(Network(), name) for name in NETWORK_KEYS}
+    if not isinstance(network.shape, tuple):
+        usual |= SHAPES[network.shape]
     for name, key in NETWORK_KEYS.items():
         value = getattr(network, name)
         if value is not None and value != usual[name]:

@@ -163,6 +163,22 @@ def one_range_or_choice(value: Value) -> Value:
     return Value(read, plain.write)
 
 
+def one_or_choice(value: Value) -> Value:
+    """One value, or a list to choose from, each as likely as another; what is listed twice is twice as likely."""
+
+    def read(raw: object) -> Any:
+        if not isinstance(raw, list):
+            return value.read(raw)
+        if not raw:
+            raise expected("a value, or a list of values to draw from", raw)
+        return tuple(value.read(part) for part in raw)
+
+    def write(held: Any) -> str:
+        return write_list([value.write(part) for part in held]) if isinstance(held, tuple) else value.write(held)
+
+    return Value(read, write)
+
+
 def one_of(names: Sequence[str], later: Sequence[str] = (), word: str = "") -> Value:
     """One of these names; those of `later` are known and not offered yet."""
 

@@ -36,6 +36,8 @@ class Stage(Protocol):
 
     end_of_faults: int
     seed: int
+    datagram_bytes: int
+    """No datagram of any member is larger."""
     cast: Cast
     machines: list[Machine]
     network: Network
@@ -54,16 +56,19 @@ class Stage(Protocol):
 class Troubles:
     """The faults of one run."""
 
-    __slots__ = ("_active", "_links", "_stage")
+    __slots__ = ("_active", "_doomed", "_links", "_stage")
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._active: dict[int, Fault] = {}
         self._links: dict[int, Fault] = {}
+        self._doomed: set[int] = set()
+        """Who crashes for good at some time."""
         stage.network.set_connectivity(self._connected)
 
     def arrange(self, faults: tuple[Fault, ...]) -> None:
         """Begin each fault at its time; those that wait for a row begin when the world says so."""
+        self._doomed = {who for fault in faults if fault.kind == "crash" and not fault.restart for who in fault.members}
         for number, fault in enumerate(faults):
             if fault.at is not None:
                 self._stage.schedule(fault.at, self._beginner(number, fault))
@@ -230,18 +235,22 @@ class Troubles:
 
     def _taken_away(self, fault: Fault) -> list[str]:
         """The members of whom nothing is expected while the fault lasts."""
-        names = [machine.name for machine in self._stage.machines]
+        stage = self._stage
+        names = [machine.name for machine in stage.machines]
         away: set[int] = set()
         if fault.kind == "partition":
-            away = set(range(len(names))) - set(sorted(fault.groups, key=len)[-1])
+            lasting = sorted(fault.groups, key=lambda group: (len(set(group) - self._doomed), len(group)))
+            away = set(range(len(names))) - set(lasting[-1])
         elif fault.kind == "one_way":
             sides = sorted((side for side in (fault.sources, fault.targets) if side), key=len)
             away = set(sides[0])
         elif fault.kind in ("isolate", "pause", "slow", "stop_reading"):
             away = set(fault.members)
+        elif fault.kind == "oversize" and fault.above is not None and fault.above >= stage.datagram_bytes:
+            pass  # whatever a member sends fits
         elif fault.kind in ("limit", "oversize") or (fault.kind == "lose" and (fault.rate or 0) >= HOPELESS_LOSS):
             away = set(fault.members or fault.targets or range(len(names)))
-        if away.issuperset(servers := self._stage.cast.server_machines) and servers:
+        if away.issuperset(servers := stage.cast.server_machines) and servers:
             away = set(range(len(names)))  # without a server nobody gets another view
         return [names[member] for member in sorted(away)]
 

@@ -48,6 +48,7 @@ from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.streams import stream
 from unisono.simulation.troubles import Troubles
 from unisono.simulation.wiring import node_arguments
+from unisono.step_watch import StepWatch
 from unisono.trace.recorder import Recorder
 from unisono.trace.run_directory import write_run
 from unisono.trace.schema import AnyRow, FaultRow, GaugeRow, MembershipRow
@@ -80,6 +81,7 @@ class World:
         self.counters: Counter[str] = Counter()
         self.marks: Counter[str] = Counter()
         self.events = 0
+        self.step_watch = StepWatch()
         self._keep_rows = keep_rows
         self._watch = watch
         self._heap: list[tuple[int, int, Callable[[int], None]]] = []
@@ -94,6 +96,7 @@ class World:
         sites = scenario.sites or self.cast.members
         self.network = Network(scenario.network, self.cast.members, sites, self.seed, remember, self.cast.others)
         self.machines = [self._machine(index) for index in range(self.cast.size)]
+        self.datagram_bytes = scenario.datagram_bytes
         self._ether = Ether(self)
         self._channels = Channels(self.network, self.schedule, self._give_to_life, member_address)
         self._troubles = Troubles(self)
@@ -124,6 +127,10 @@ class World:
 
     def run(self) -> None:
         """The safety phase, then healing, then the time to converge."""
+        with self.step_watch:
+            self._run()
+
+    def _run(self) -> None:
         scenario = self._scenario
         for machine in self.machines:
             self._arrange_life(machine)

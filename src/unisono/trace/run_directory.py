@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -87,8 +88,24 @@ def read_run(directory: str | os.PathLike[str]) -> list[AnyRow]:
             raise TraceError(f"{spool} is damaged; the run is lost, make it again")
     else:
         rows = read_tables(source)
-    rows.sort(key=_time_order)
-    return rows
+    return in_time_order(rows)
+
+
+def in_time_order(rows: list[AnyRow]) -> list[AnyRow]:
+    """These rows in time order, those of each process in its local order whatever their times say.
+
+    A row that is earlier than one before it in its process comes right after that.
+    """
+    lives: dict[tuple[str, str, int], list[AnyRow]] = defaultdict(list)
+    for row in rows:
+        lives[row.run, row.process, row.incarnation].append(row)
+    placed: list[tuple[int, str, int, AnyRow]] = []
+    for (_, process, incarnation), mine in lives.items():
+        mine.sort(key=_local_order)
+        times = accumulate((row.at if row.truth is None else row.truth for row in mine), max)
+        placed.extend((time, process, incarnation, row) for time, row in zip(times, mine, strict=True))
+    placed.sort(key=_place)
+    return [row for *_, row in placed]
 
 
 def canonical_json(value: Mapping[str, Any]) -> str:
@@ -96,8 +113,13 @@ def canonical_json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _time_order(row: AnyRow) -> tuple[int, str, int, int]:
-    return (row.at if row.truth is None else row.truth, row.process, row.incarnation, row.position)
+def _local_order(row: AnyRow) -> tuple[int, int]:
+    """Rows that claim one position, which only a broken trace has, are in the order of their times."""
+    return (row.position, row.at if row.truth is None else row.truth)
+
+
+def _place(placed: tuple[int, str, int, AnyRow]) -> tuple[int, str, int]:
+    return placed[:3]
 
 
 def _refuse_to_replace(target: Path) -> None:

@@ -31,11 +31,11 @@ class Application(ABC, Generic[Joined]):
         self._charge = charge
         self._process = process
         self._groups: dict[str, Joined] = {}
-        self._joining: dict[str, asyncio.Task[None]] = {}
+        self._joining: dict[str, asyncio.Task[object]] = {}
         self._loads = 0
         self._reading = asyncio.Event()
         self._reading.set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
         self._failure: BaseException | None = None
 
     async def run(self, commands: asyncio.StreamReader) -> None:
@@ -165,13 +165,13 @@ class Application(ABC, Generic[Joined]):
             else:
                 self._do(command, names)
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _start(self, work: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
         return task
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, task: asyncio.Task[object]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self._failure = self._failure or task.exception()

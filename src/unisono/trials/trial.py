@@ -81,6 +81,7 @@ class Trial:
         self.rows: list[AnyRow] = []
         self.seed = scenario.seed
         self.end_of_faults = scenario.duration
+        self.datagram_bytes = scenario.datagram_bytes
         sites = scenario.sites or scenario.members
         self.network = Network(scenario.network, scenario.members, sites, self.seed, False, self.cast.others)
         realm = realm or f"trial-{self._began}"

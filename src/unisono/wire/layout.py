@@ -4,7 +4,7 @@
     data     first sequence 8 · first number 8 · timestamp 8 · stable 8 · view start 8 · view check 4 ·
              count 2, then each message:
              flags 1 · timestamp delta 4 · length 2 · [fragment index 4 · fragments 4] · payload
-    control  any number of: code 1 · length 2 · body
+    control  any number of: code 1 · length 2 · body; a body that fits no datagram goes in parts (see part_messages)
     repair   the sealed datagram as it was first sent
     seal     at the end (see unisono.sealing)
 

@@ -120,8 +120,9 @@ class NewView(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The view stands (MC): its identifier, its members, where they come from and why others are not in it.
 
     Who installed it says it again to whoever missed it, and who came or went since then by the order of messages is in
-    it or not: `view` is the view that stands now, and `era` the one that was agreed by repair. The `electors` are all
-    who agreed on a primary view; empty if it is not primary, None where nobody asks.
+    it or not: `view` is the view that stands now, and `era` the one that was agreed by repair. Of those who are not in
+    it, the `lacked` have sent a message that others could not get, or could not get one. The `electors` are all who
+    agreed on a primary view; empty if it is not primary, None where nobody asks.
     """
 
     code: ClassVar[int] = 33
@@ -131,6 +132,7 @@ class NewView(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     seats: Annotated[tuple[Seat, ...], Meta(min_length=1, max_length=MEMBER_LIMIT)]
     origins: Annotated[tuple[Origin, ...], Meta(max_length=MEMBER_LIMIT)]
     suspects: Annotated[tuple[tuple[ProcessId, _Processes], ...], Meta(max_length=MEMBER_LIMIT)]
+    lacked: _Processes
     electors: _Processes | None
     extension: _Extension
 

@@ -15,6 +15,7 @@ from unisono.identity import NAME_LIMIT_BYTES, NO_VIEW, ProcessId, ViewMark
 from unisono.wire.census_messages import CENSUS_TYPES, CensusMessage
 from unisono.wire.control_messages import HIERARCHY_TYPES, HierarchyMessage
 from unisono.wire.membership_messages import EXTENSION_LIMIT_BYTES, MEMBERSHIP_TYPES, MembershipMessage
+from unisono.wire.part_messages import MessagePart
 from unisono.wire.probe_messages import PROBE_TYPES, ProbeMessage
 from unisono.wire.proxy_messages import PROXY_TYPES, ProxyMessage
 from unisono.wire.session_messages import SESSION_TYPES, SessionMessage
@@ -252,12 +253,13 @@ class DataPacket(Struct, frozen=True, gc=False):
 
 
 class ControlPacket(Struct, frozen=True):
-    """Control messages of one process; `refused` names what was skipped among them."""
+    """Control messages of one process, and parts of larger ones; `refused` names what was skipped among them."""
 
     source: ProcessId
     group: int
     messages: list[ControlMessage]
     refused: tuple[str, ...] = ()
+    parts: tuple[MessagePart, ...] = ()
 
 
 class RepairPacket(Struct, frozen=True):

@@ -40,10 +40,12 @@ from unisono.wire.messages import (
     Packet,
     RepairPacket,
 )
+from unisono.wire.part_messages import MessagePart
 from unisono.wire.refusals import Refusal, Refused
 
 _FLAGS = (0, FRAGMENT, LEAVE, NAMED, NAMED | FRAGMENT, CHANGE, PROXIED, PROXIED | FRAGMENT)
-_DECODERS = {kind.code: msgspec.msgpack.Decoder(kind) for kind in CONTROL_TYPES}
+_READ: tuple[type[ControlMessage | MessagePart], ...] = (*CONTROL_TYPES, MessagePart)
+_DECODERS = {kind.code: msgspec.msgpack.Decoder(kind) for kind in _READ}
 
 
 def read_datagram(data: bytes, seal: Seal) -> Packet | Refusal:
@@ -85,8 +87,7 @@ def _read(data: bytes, seal: Seal) -> Packet:
         messages, stable, view = _data_messages(plain, body)
         return DataPacket(source, group, messages, stable, data, view)
     if kind == CONTROL:
-        control, refused = _control_messages(plain, body)
-        return ControlPacket(source, group, control, refused)
+        return _control_packet(source, group, plain, body)
     return RepairPacket(source, group, _repaired(plain, body, group, seal))
 
 
@@ -158,10 +159,11 @@ def _fragment(plain: bytes, offset: int, flags: int, sequence: int, length: int)
     return index, parts
 
 
-def _control_messages(plain: bytes, offset: int) -> tuple[list[ControlMessage], tuple[str, ...]]:
+def _control_packet(source: ProcessId, group: int, plain: bytes, offset: int) -> ControlPacket:
     """Unknown and malformed messages are skipped: their neighbours, and a newer peer, stay understood."""
     messages: list[ControlMessage] = []
     refused: list[str] = []
+    parts: list[MessagePart] = []
     while offset < len(plain):
         code, length = _unpack(CONTROL_HEAD, plain, offset)
         offset += CONTROL_HEAD.size
@@ -169,22 +171,28 @@ def _control_messages(plain: bytes, offset: int) -> tuple[list[ControlMessage], 
             raise Refused(Refusal.LENGTH)
         body = plain[offset : offset + length]
         offset += length
-        decoder = _DECODERS.get(code)
-        if decoder is None:
-            refused.append(Refusal.CONTROL_TYPE)
-            continue
-        try:
-            message = decoder.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            refused.append(Refusal.CONTROL_BODY)
-            continue
-        if msgspec.msgpack.encode(message) != body:
-            refused.append(Refusal.CONTROL_BODY)
-            continue
-        messages.append(message)
-    if not messages and not refused:
+        message = read_control(code, body)
+        if isinstance(message, Refusal):
+            refused.append(message)
+        elif isinstance(message, MessagePart):
+            parts.append(message)
+        else:
+            messages.append(message)
+    if not messages and not refused and not parts:
         raise Refused(Refusal.EMPTY)
-    return messages, tuple(refused)
+    return ControlPacket(source, group, messages, tuple(refused), tuple(parts))
+
+
+def read_control(code: int, body: bytes) -> ControlMessage | MessagePart | Refusal:
+    """The control message with that code and body, or a part of one, or the reason why there is none."""
+    decoder = _DECODERS.get(code)
+    if decoder is None:
+        return Refusal.CONTROL_TYPE
+    try:
+        message = decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return Refusal.CONTROL_BODY
+    return message if msgspec.msgpack.encode(message) == body else Refusal.CONTROL_BODY
 
 
 def _repaired(plain: bytes, offset: int, group: int, seal: Seal) -> DataPacket:

@@ -26,6 +26,7 @@ class Refusal(StrEnum):
     NOT_DATA = "wire: a repair of something that is not data"
     OTHER_GROUP = "wire: a repair from another group"
     CONTROL_TYPE = "wire: unknown control message"
+    PARTS = "wire: parts that make no control message"
     CONTROL_BODY = "wire: malformed control message"
     UNKNOWN_GROUP = "wire: a group this process is not in"
 

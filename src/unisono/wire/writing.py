@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -22,6 +22,7 @@ from unisono.wire.layout import (
     body_room,
 )
 from unisono.wire.messages import FRAGMENT, RANGE_LIMIT, ControlMessage, DataMessage, Report, ReportEntry
+from unisono.wire.part_messages import PART_ROOM_BYTES, MessagePart, parted
 
 
 class DatagramWriter:
@@ -67,21 +68,30 @@ class DatagramWriter:
         return self._seal.seal(b"".join(parts))
 
     def control(self, messages: Iterable[ControlMessage]) -> list[bytes]:
-        """Sealed control datagrams that hold the messages in order, as few as fit."""
+        """Sealed control datagrams that hold the messages in order, as few as fit; what fits none goes in parts."""
         datagrams: list[bytes] = []
         parts: list[bytes] = []
         left = self._room
-        for message in messages:
-            body = msgspec.msgpack.encode(message)
+        for code, body in self._fitting(messages):
             size = CONTROL_HEAD.size + len(body)
             if parts and size > left:
                 datagrams.append(self._seal.seal(self._control + b"".join(parts)))
                 parts, left = [], self._room
-            parts += (CONTROL_HEAD.pack(message.code, len(body)), body)
-            left -= size
+            parts += (CONTROL_HEAD.pack(code, len(body)), body)
+            left = 0 if code == MessagePart.code else left - size  # what follows a part is read after it
         if parts:
             datagrams.append(self._seal.seal(self._control + b"".join(parts)))
         return datagrams
+
+    def _fitting(self, messages: Iterable[ControlMessage]) -> Iterator[tuple[int, bytes]]:
+        """Each message by its code and body, or the parts of one that is larger than a datagram."""
+        for message in messages:
+            body = msgspec.msgpack.encode(message)
+            if len(body) <= self.control_room:
+                yield message.code, body
+                continue
+            for part in parted(message.code, body, self.control_room - PART_ROOM_BYTES):
+                yield part.code, msgspec.msgpack.encode(part)
 
     def reports(self, entries: Sequence[ReportEntry]) -> list[Report]:
         """Reports that each fit a datagram, however many sources there are."""

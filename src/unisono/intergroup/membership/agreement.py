@@ -6,7 +6,7 @@ counts where enough others join in it; one that stays alone is settled by droppi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Struct
@@ -35,13 +35,15 @@ class Proposal(Struct, frozen=True):
 class Agreement:
     """The opinions of those who are considered for the next view."""
 
-    __slots__ = ("_process", "accused", "gone", "opinions", "procs")
+    __slots__ = ("_process", "gone", "lacking", "opinions", "procs", "unheard")
 
     def __init__(self, process: ProcessId) -> None:
         self._process = process
         self.procs: set[ProcessId] = {process}
-        self.accused: set[ProcessId] = set()
+        self.unheard: set[ProcessId] = set()
         """Whom this process does not hear."""
+        self.lacking: dict[ProcessId, int] = {}
+        """Of whom a message does not come, whatever is asked for, and which."""
         self.gone: set[ProcessId] = set()
         """Who is out of this process's view for certain, by its own word or deed."""
         self.opinions: dict[ProcessId, Opinion] = {}
@@ -49,8 +51,14 @@ class Agreement:
     def begin(self, members: Iterable[ProcessId]) -> None:
         """Start from the members of the current view."""
         self.procs = {self._process, *members}
-        self.accused.clear()
+        self.unheard.clear()
+        self.lacking.clear()
         self.gone.clear()
+
+    @property
+    def accused(self) -> set[ProcessId]:
+        """With whom this process cannot go on."""
+        return self.unheard | self.lacking.keys()
 
     def invite(self, stranger: ProcessId) -> None:
         """Consider a process that is in another view. That it once left this one out is past."""
@@ -60,13 +68,20 @@ class Agreement:
             del self.opinions[stranger]
 
     def accusers(self, suspect: ProcessId) -> set[ProcessId]:
-        """Who does not hear a process. Whoever accuses this one, which lives, is no witness against others."""
-        others = {
-            process
-            for process, opinion in self.opinions.items()
-            if process in self.procs and suspect in opinion.accused and self._process not in opinion.accused
-        }
+        """Who cannot go on with a process. Whoever accuses this one, which lives, is no witness against others."""
+        others = {process for process, opinion in self._witnesses() if suspect in opinion.accused}
         return others | {self._process} if suspect in self.accused else others
+
+    def _join_in(self, suspect: ProcessId) -> set[ProcessId]:
+        """Who leaves out a process that this one accuses, whatever its reason is."""
+        if suspect not in self.accused:
+            return set()
+        return {process for process, opinion in self._witnesses() if suspect in opinion.failed and process != suspect}
+
+    def _witnesses(self) -> Iterator[tuple[ProcessId, Opinion]]:
+        for process, opinion in self.opinions.items():
+            if process in self.procs and self._process not in opinion.accused:
+                yield process, opinion
 
     def failed(self, arbitrate: bool) -> set[ProcessId]:
         """Who is left out, by all that is known; `arbitrate` when waiting longer would change nothing."""
@@ -78,7 +93,7 @@ class Agreement:
         for suspect in others - out:
             observers = len(observing - {suspect})
             enough = min(observers, max(2, observers // 2 + 1))
-            if len(self.accusers(suspect)) >= enough:
+            if len(self.accusers(suspect) | self._join_in(suspect)) >= enough:
                 out.add(suspect)
         return out | self._at_odds(out) if arbitrate else out
 
@@ -117,6 +132,13 @@ class Agreement:
         """Who did not hear a process that is left out: itself if it goes by its own will."""
         opinion = self.opinions.get(failed)
         return (failed,) if opinion is not None and opinion.out else tuple(sorted(self.accusers(failed)))
+
+    def lacked(self, failed: Iterable[ProcessId]) -> tuple[ProcessId, ...]:
+        """Who of those that are left out has sent a message that others cannot get, or cannot get one itself."""
+        lacking = {process for process, opinion in self.opinions.items() if opinion.lacks}
+        named = {source for process in lacking for source, _ in self.opinions[process].lacks}
+        found = lacking | self.lacking.keys() | (named - self.unheard)
+        return tuple(process for process in failed if process in found)
 
     def _at_odds(self, out: set[ProcessId]) -> set[ProcessId]:
         """The fewest, roughly, without whom nobody accuses anybody: the one at odds with most goes first.

@@ -65,6 +65,18 @@ class Ground(Protocol):
         """The first missing message of each source that is not complete up to its end; empty when nothing lacks."""
         ...
 
+    def may_come(self, source: ProcessId) -> bool:
+        """Whether what is missing of a source can still be had."""
+        ...
+
+    def still_lacks(self, source: ProcessId, sequence: int) -> bool:
+        """Whether a message of a member is missing that is known to exist, or that member is not followed."""
+        ...
+
+    def misses(self, source: ProcessId, now: int) -> int | None:
+        """The message of a source that everything here waits for too, and has for a while."""
+        ...
+
     def delivered(self, source: ProcessId) -> int:
         """The last sequence of a source that was delivered."""
         ...

@@ -9,6 +9,7 @@ from unisono.intergroup.following import Following
 from unisono.intergroup.membership.contract import Standpoint
 from unisono.intergroup.membership.cuts import ReceiversCuts
 from unisono.intergroup.membership.view import AgreedView
+from unisono.intergroup.membership.waiting import Waiting
 from unisono.intergroup.repairing import Repairing
 from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
@@ -20,7 +21,7 @@ from unisono.wire.membership_messages import NewView, Origin, Seat, SenderLeft, 
 class StreamGround:
     """Halts, fetches and installs."""
 
-    __slots__ = ("_context", "_following", "_repairing", "_sending", "_speaking", "cuts")
+    __slots__ = ("_context", "_following", "_repairing", "_sending", "_speaking", "cuts", "waiting")
 
     def __init__(
         self, context: Context, sending: Sending, following: Following, repairing: Repairing, speaking: Speaking
@@ -31,12 +32,15 @@ class StreamGround:
         self._repairing = repairing
         self._speaking = speaking
         self.cuts = ReceiversCuts(speaking.audience)
+        self.waiting = Waiting()
 
     def follows(self, source: ProcessId) -> bool:
         stream = self._following.streams.get(source)
         presented = self._following.ordered is not None and stream is not None and stream.in_view
         if presented and not self._context.shares_view(source):
             return False  # the application has yet to see it go
+        if self._following.ordered is not None and self._following.ordered.lags:
+            return self._context.shares_view(source) and self._following.follows(source)
         return self._following.follows(source)
 
     def may_merge(self, stranger: ProcessId) -> bool:
@@ -84,20 +88,33 @@ class StreamGround:
             self._following.fetch(step, source, last)
 
     def lacking(self, origin: Origin, seats: tuple[Seat, ...]) -> tuple[UpTo, ...]:
-        itself, streams = self._context.process, self._following.streams
+        itself, streams, ordered = self._context.process, self._following.streams, self._following.ordered
         lacking: list[UpTo] = []
         for source, last in origin.cut:
             stream = streams.get(source)
-            if source != itself and stream is not None and stream.window.contiguous < last:
+            if source == itself:
+                continue
+            if stream is not None and stream.window.contiguous < last:
                 lacking.append(UpTo(source, stream.window.contiguous + 1))
-            elif source != itself and stream is None and not self._was_member(source):
-                lacking.append(UpTo(source, 1))  # it became a sender, and is not followed here
+            elif ordered is not None and (first := ordered.first_lacking(source, last)) is not None:
+                lacking.append(UpTo(source, first))  # it became a sender, and is not followed here
         together = set(origin.entrants)
         for seat in seats:
             stream = streams.get(seat.process)
             if seat.process not in together and (stream is None or stream.window.next > seat.sequence):
                 lacking.append(UpTo(seat.process, seat.sequence))
         return tuple(lacking)
+
+    def may_come(self, source: ProcessId) -> bool:
+        return self._following.follows(source)
+
+    def still_lacks(self, source: ProcessId, sequence: int) -> bool:
+        stream = self._following.streams.get(source)
+        return stream is None or stream.ending is not None or stream.lacks(sequence)
+
+    def misses(self, source: ProcessId, now: int) -> int | None:
+        overdue = self.waiting.overdue(self._context.settings.patience // 2, now)
+        return overdue.sequence if overdue is not None and overdue.source == source and overdue.exists else None
 
     def delivered(self, source: ProcessId) -> int:
         ordered = self._following.ordered
@@ -135,10 +152,6 @@ class StreamGround:
             peer, reason = source, "not in the view"
             step.record(MembershipRow(kind="SUSPECT", peer=peer.name, peer_incarnation=peer.incarnation, reason=reason))
             self._speaking.drop(step, source)
-
-    def _was_member(self, source: ProcessId) -> bool:
-        view = self._context.agreed
-        return view is not None and (view.seat(source) is not None or any(source == g.seat.process for g in view.gone))
 
     def _held(self, seat: Seat, view: AgreedView) -> int:
         stream = self._following.streams.get(seat.process)

@@ -121,6 +121,7 @@ class Membership:
         The others may have gone on without it: what it sent before it knows would reach nobody (N20).
         """
         self.suspicion.forgive(pause)
+        self._ground.waiting.forgive(pause)
         self.repair.on_woken(pause)
         view = self._context.agreed
         if self._sends and view is not None and len(view.seats) > 1 and 2 * pause >= self._context.settings.suspicion:
@@ -197,6 +198,18 @@ class Membership:
         """A coordinator says what receivers hold of the view."""
         if self._context.agreed is not None and self._sends:
             self._ground.cuts.on_gathered(message, self._context.agreed, step.now)
+
+    def watch(self, step: Step) -> None:
+        """Look, now and then, whether the order of messages has stood still for too long."""
+        ordered, waiting, patience = self._following.ordered, self._ground.waiting, self._context.settings.patience
+        waiting.look(None if ordered is None else ordered.waits_for, step.now)
+        overdue = waiting.overdue(patience, step.now)
+        if overdue is None:
+            return
+        if self._follows_views:
+            self._receiver.on_standstill(step, overdue, waiting)
+        elif overdue.exists:
+            self.repair.on_lacking(step, overdue.source, overdue.sequence)
 
     def on_time(self, step: Step, name: str) -> None:
         """One of this part's deadlines: `membership`, `suspicion` or `discovery`."""
@@ -304,6 +317,8 @@ class Membership:
                 continue
             elif self._sends and self._ahead(source):
                 self.repair.on_gone(step, source)
+            elif self._sends and (missing := self._ground.misses(source, step.now)) is not None:
+                self.repair.on_lacking(step, source, missing)
             else:
                 if reason is ViewReason.LEFT_BEHIND and ordered is not None:
                     step.deliver(LeftBehind(source))

@@ -10,17 +10,20 @@ from __future__ import annotations
 from unisono.engine import Address, Contribute
 from unisono.events import DroppedOut, ViewReason
 from unisono.identity import ProcessId, ViewId, ViewMark
+from unisono.intergroup.agreed_order import ByTimestamp
 from unisono.intergroup.context import Context
 from unisono.intergroup.following import Following
 from unisono.intergroup.hierarchy.aggregation import CUT
 from unisono.intergroup.membership.cuts import cut_entries
 from unisono.intergroup.membership.view import AgreedView
+from unisono.intergroup.membership.waiting import Awaited, Waiting
 from unisono.reliable.step import Step
 from unisono.trace.schema import MembershipRow
 from unisono.wire.control_messages import Contribution, Entry
 from unisono.wire.membership_messages import CutInfo, MembershipMessage, NewView, Opinion, Origin, UpTo, ViewRequest
 from unisono.wire.messages import DIRECTLY
 
+NOT_HEARD = "a new sender was not heard"
 REMEMBERED = 1024
 """Of so many senders the last mark is remembered, whether they are followed or not."""
 
@@ -34,6 +37,7 @@ class ReceiverRepair:
         "_context",
         "_contributes",
         "_following",
+        "_halted_for",
         "_heard",
         "_held_for",
         "_marks",
@@ -54,6 +58,7 @@ class ReceiverRepair:
         self._contributes = False
         self._waits_since: int | None = None
         self._held_for: ViewId | None = None
+        self._halted_for: ViewId | None = None
         self._next: tuple[NewView, Origin] | None = None
         """The view that follows, while somebody in it is not followed yet."""
 
@@ -62,7 +67,7 @@ class ReceiverRepair:
         step.record(MembershipRow(kind="BOOTSTRAP"))
         self._context.agreed = None
         self._waits_since = None
-        self._held_for = None
+        self._held_for = self._halted_for = None
         self._next = None
         self._context.deadlines.set("membership", step.now + self._context.settings.keep_alive // 2)
 
@@ -73,7 +78,7 @@ class ReceiverRepair:
 
     def resume(self, step: Step) -> None:
         """This process became a receiver, in the view that it is in, and has heard its members until now."""
-        self._held_for = None
+        self._held_for = self._halted_for = None
         for source, stream in sorted(self._following.streams.items()):
             if self._context.shares_view(source):
                 self._addresses[source] = stream.address
@@ -112,15 +117,36 @@ class ReceiverRepair:
             if message.out and source in self._marks:
                 self._out[source] = self._marks[source]
             if view is not None and message.view == view.era:
-                self._halt(step, view, (message.members - set(message.accused)) & set(self._addresses))
+                self._halt(step, view, alone=view.members == (source,))
+                self._say_held(step, view, (message.members - set(message.accused)) & set(self._addresses))
         elif isinstance(message, NewView):
-            self._on_new_view(step, message)
+            self._on_new_view(step, source, message)
 
     def on_lost(self, step: Step, source: ProcessId, reason: ViewReason) -> None:
         """A source of the view cannot be followed any more as it was; perhaps anew."""
         if self._view is not None:
             self._start_anew(step, str(reason))
         self._following.let_go(step, source, reason)
+
+    def on_standstill(self, step: Step, overdue: Awaited, waiting: Waiting) -> None:
+        """Everything has waited for one sender for all of patience: others go on, and so does this process, without
+        what it sent. Senders who lack the same are given the time to end the view before that."""
+        ordered, settings = self._following.ordered, self._context.settings
+        assert ordered is not None, "something waits for its turn"
+        if overdue.source in ordered.awaited:
+            self._start_anew(step, NOT_HEARD)
+        elif overdue.exists:
+            if waiting.overdue(settings.patience + settings.suspicion, step.now) is not None:
+                self.on_lost(step, overdue.source, ViewReason.INCOMPLETE)
+        elif ordered.holds_any and self._others_are_heard(overdue.source, step.now):
+            self.on_lost(step, overdue.source, ViewReason.SILENT)
+
+    def _others_are_heard(self, source: ProcessId, now: int) -> bool:
+        """Whether this process hears a member of its view since it has heard that one."""
+        view = self._view
+        members = () if view is None else view.members
+        since = max(self._heard.get(source, 0), now - self._context.settings.suspicion)
+        return any(self._heard.get(member, 0) > since for member in members)
 
     def on_time(self, step: Step) -> None:
         """Ask for a view that does not come; give up one that is not followed by another."""
@@ -131,7 +157,7 @@ class ReceiverRepair:
             self._waits_since = step.now
         if self._waits_since is not None and step.now - self._waits_since >= settings.patience:
             self._start_anew(step, "the next view did not come")
-        elif self._view is None or halted:
+        elif self._view is None or (ordered is not None and ordered.unsettled):
             self._ask(step)
 
     def _look_again(self, step: Step) -> None:
@@ -139,19 +165,32 @@ class ReceiverRepair:
         deadlines, ordered = self._context.deadlines, self._following.ordered
         if deadlines.is_set("membership"):
             return
-        halted = ordered is not None and ordered.halted
-        if halted or (self._view is None and any(self._hears(one, step.now) for one in self._heard)):
+        waits = ordered is not None and ordered.unsettled
+        if waits or (self._view is None and any(self._hears(one, step.now) for one in self._heard)):
             deadlines.set("membership", step.now + self._context.settings.keep_alive // 2)
 
-    def _halt(self, step: Step, view: AgreedView, members: frozenset[ProcessId]) -> None:
-        """The end of the view is being agreed: deliver nothing more of it before that is known."""
+    def _halt(self, step: Step, view: AgreedView, alone: bool) -> None:
+        """The end of the view is being agreed: deliver nothing more of it before that is known.
+
+        All that a lone sender sends belongs to its view.
+        """
+        ordered = self._following.ordered
+        if ordered is None or ordered.last_view is not ordered.presented or self._halted_for == view.era:
+            return
+        ordered.expects = True
+        if alone:
+            return
+        self._halted_for = view.era
+        ordered.halted = True
+        self._waits_since = step.now
+        step.mark("receiver-halted")
+
+    def _say_held(self, step: Step, view: AgreedView, members: frozenset[ProcessId]) -> None:
+        """Say, once in a repair, what the end of the view may take from here."""
         ordered = self._following.ordered
         if ordered is None or ordered.last_view is not ordered.presented or self._held_for == view.era:
             return
         self._held_for = view.era
-        ordered.halted = True
-        self._waits_since = step.now
-        step.mark("receiver-halted")
         held = [UpTo(seat.process, self._held(seat.process, view)) for seat in view.seats]
         through_hierarchy = self._context.distances is not None and any(
             self._following.streams[seat.process].reporting != DIRECTLY
@@ -180,6 +219,8 @@ class ReceiverRepair:
         """Ask the sender whose view is the latest, of those that live."""
         if step.now - self._asked_at < self._context.settings.keep_alive // 2 or not self._marks:
             return
+        if self._view is None and not self._following.has_room:
+            return  # the application takes nothing: a view that it came into now would only wait
         candidates = [one for one in self._marks if self._following.follows(one) and self._hears(one, step.now)]
         if not candidates:
             return
@@ -189,14 +230,18 @@ class ReceiverRepair:
         request = ViewRequest(source, None if view is None else view.era)
         self._context.tell(step, self._addresses[source], request)
 
-    def _on_new_view(self, step: Step, message: NewView) -> None:
+    def _on_new_view(self, step: Step, source: ProcessId, message: NewView) -> None:
         ordered, view = self._following.ordered, self._view
+        if ordered is not None and view is not None and message.era == view.era:
+            self._on_standing(step, ordered, source, message)
+            return
         if view is not None and message.era <= view.era:
             return
         if not self._context.believes(step, message.view.start):
             return
         if ordered is None or view is None:
-            self._aim(step, message)
+            if self._following.has_room:
+                self._aim(step, message)
             return
         origin = next((origin for origin in message.origins if origin.view == view.era), None)
         if origin is None:
@@ -214,16 +259,37 @@ class ReceiverRepair:
         self._next = message, origin
         self.on_progress(step)
 
+    def _on_standing(self, step: Step, ordered: ByTimestamp, source: ProcessId, message: NewView) -> None:
+        """A member says that its view stands, and who sends by now.
+
+        Who is awaited here may have become a receiver again. A lone sender may have wanted another view and have
+        stayed in this one, all of which its receivers are to have.
+        """
+        view = ordered.presented
+        later = view is not None and message.view > view.id
+        if later and any(seat not in message.seats for seat in ordered.awaited.values()):
+            self._start_anew(step, NOT_HEARD, message)
+        elif [seat.process for seat in message.seats] == [source] and self._held_for == message.era:
+            step.mark("receiver-went-on")
+            self._halted_for = self._held_for = self._waits_since = None
+            self._contribute(step, ())
+            self._following.go_on(step)
+
     def on_progress(self, step: Step) -> None:
         """Go on to the next view when the last one is complete here, and all members are followed from their start."""
         self._look_again(step)
-        if self._next is None:
+        ordered = self._following.ordered
+        if self._next is None or (ordered is not None and ordered.lags):
             return
         message, origin = self._next
         for source, last in origin.cut:
             stream = self._following.streams.get(source)
             if stream is not None and stream.in_view and stream.window.contiguous < last:
                 return
+        ordered = self._following.ordered
+        if ordered is not None and any(ordered.first_lacking(*point) is not None for point in origin.cut):
+            self._start_anew(step, NOT_HEARD, message)
+            return
         together = set(origin.entrants)
         for seat in message.seats:
             stream = self._following.streams.get(seat.process)
@@ -261,7 +327,7 @@ class ReceiverRepair:
         self._following.take_room_back()
         self._following.drop_out(step)
         self.begin(step)
-        if message is None:
+        if message is None or not self._following.has_room:
             self._ask(step)
         else:
             self._aim(step, message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from unisono.identity import ProcessId, ViewId
 from unisono.intergroup.membership import view as views
 from unisono.intergroup.membership.agreement import Proposal
-from unisono.wire.membership_messages import NewView, Origin, RecoveryInfo, Seat, UpTo
+from unisono.wire.membership_messages import MEMBER_LIMIT, NewView, Origin, RecoveryInfo, Seat, UpTo
 
 
 class Recovery:
@@ -38,6 +38,8 @@ class Recovery:
 
     def cap(self, source: ProcessId, lacking: int) -> None:
         """Somebody lacks that message of a source: the view ends before it."""
+        if source not in self.caps and len(self.caps) >= MEMBER_LIMIT:
+            return
         self.caps[source] = min(self.caps.get(source, lacking - 1), lacking - 1)
 
     def gathered(self) -> dict[ProcessId, RecoveryInfo] | None:

@@ -36,6 +36,7 @@ from unisono.reliable.step import Step, repair_row
 from unisono.reliable.suspicion import Suspicion
 from unisono.trace.schema import MembershipRow
 from unisono.wire.membership_messages import (
+    MEMBER_LIMIT,
     MembershipMessage,
     NewView,
     Opinion,
@@ -128,7 +129,7 @@ class MembershipRepair:
         origin = None if after is None else Origin(after.era, after.id, (context.process,), ())
         origins = () if origin is None else (origin,)
         electors = self.primary.electors((context.process,), self.primary.alone(context.process))
-        self._install(step, NewView(0, view, view, (seat,), origins, (), electors, b""), origin)
+        self._install(step, NewView(0, view, view, (seat,), origins, (), (), electors, b""), origin)
 
     def step_out(self, step: Step, reason: ViewReason) -> None:
         """This process cannot go on in its view: it ends it for itself, and begins anew alone."""
@@ -147,7 +148,7 @@ class MembershipRepair:
         self._recovery.proposal = None
         others = tuple((source, ()) for source, _ in held)
         next_id = ViewId(start, process, self.attempt)
-        message = NewView(0, next_id, next_id, (seat,), (origin,), others, alone, b"")
+        message = NewView(0, next_id, next_id, (seat,), (origin,), others, (), alone, b"")
         self._install(step, message, origin, reason)
 
     def leave(self, step: Step) -> None:
@@ -170,7 +171,7 @@ class MembershipRepair:
         """Peers have been silent for too long (PFailure): all of them are accused with one word."""
         if self.view is None or self._out:
             return
-        silent = [peer for peer in peers if self._concerns(peer) and peer not in self._agreement.accused]
+        silent = [peer for peer in peers if self._concerns(peer) and peer not in self._agreement.unheard]
         if not silent:
             return
         for peer in silent:
@@ -179,8 +180,25 @@ class MembershipRepair:
             step.record(MembershipRow(kind="SUSPECT", peer=name, peer_incarnation=incarnation, reason="accused"))
         self._rollback_unless(step, self.phase is Phase.CONSENSUS)
         self._start(step)
-        self._agreement.accused.update(silent)
+        self._agreement.unheard.update(silent)
         self._reconsider(step)
+
+    def on_lacking(self, step: Step, peer: ProcessId, sequence: int) -> None:
+        """A message of a member does not come, whatever is asked for: accuse that member of it (PFailBlock)."""
+        if self.view is None or self._out or self.halted or not self._concerns(peer):
+            return
+        if peer in self._agreement.accused or peer in self._agreement.gone:
+            return
+        self._note_lacking(step, peer)
+        self._rollback_unless(step, self.phase is Phase.CONSENSUS)
+        self._start(step)
+        self._agreement.lacking[peer] = sequence
+        self._reconsider(step)
+
+    def _note_lacking(self, step: Step, peer: ProcessId) -> None:
+        step.mark("message-unobtainable")
+        name, incarnation = peer
+        step.record(MembershipRow(kind="SUSPECT", peer=name, peer_incarnation=incarnation, reason="message lacking"))
 
     def on_gone(self, step: Step, peer: ProcessId) -> None:
         """A peer is out of this view for certain: it restarted, moved on without this process, or left it behind."""
@@ -194,12 +212,12 @@ class MembershipRepair:
 
     def on_heard(self, step: Step, peer: ProcessId) -> None:
         """Whoever is heard again is not accused any more, unless that goes on and on."""
-        if self.phase is not Phase.CONSENSUS or peer not in self._agreement.accused:
+        if self.phase is not Phase.CONSENSUS or peer not in self._agreement.unheard:
             return
         withdrawn = self._withdrawn.get(peer, 0)
         if withdrawn < WITHDRAWALS:
             self._withdrawn[peer] = withdrawn + 1
-            self._agreement.accused.discard(peer)
+            self._agreement.unheard.discard(peer)
             step.mark("accusation-withdrawn")
             self._reconsider(step)
 
@@ -267,7 +285,18 @@ class MembershipRepair:
         elif self.phase is Phase.CUT_INFO:
             self._check_cut_info(step)
         elif self.phase is Phase.CONSENSUS:
+            self._drop_charges(step)
             self._check_consensus(step)
+
+    def _drop_charges(self, step: Step) -> None:
+        """What had not come has come after all."""
+        lacking = self._agreement.lacking
+        came = [source for source, sequence in lacking.items() if not self._ground.still_lacks(source, sequence)]
+        for source in came:
+            del lacking[source]
+        if came:
+            step.mark("accusation-withdrawn")
+            self._reconsider(step)
 
     def adopt(self, step: Step, view: AgreedView) -> None:
         """This process became a sender in a view that stands."""
@@ -329,6 +358,8 @@ class MembershipRepair:
             return
         if known is not None:
             following = [one for one in self._history.values() if any(origin.view == known for origin in one.origins)]
+            if not following and self.repairing and message.era == known:
+                return  # it is not known yet whether that view ends
             message = following[0] if following else message
         self._context.tell(step, address, message)
 
@@ -414,16 +445,16 @@ class MembershipRepair:
             if not (wants_me and self._ground.follows(source)):
                 return
             agreement.procs.add(source)
-        if wants_me and source not in agreement.gone:
+        if wants_me and source not in agreement.gone and len(agreement.procs | opinion.members) <= MEMBER_LIMIT:
             agreement.procs |= opinion.members
         for watched in agreement.procs - {self._context.process}:
             self._suspicion.watch(watched, step.now)
-        for suspect in opinion.accused:
-            self._join_in(step, suspect)
         assert self.view is not None
         if opinion.view == self.view.era:
             for missing, sequence in opinion.lacks:
                 self._on_lacking(step, source, missing, sequence)
+        for suspect in opinion.accused:
+            self._join_in(step, suspect)
 
     def _join_in(self, step: Step, suspect: ProcessId) -> None:
         """Another does not hear a process that has been silent here for a while too."""
@@ -431,10 +462,19 @@ class MembershipRepair:
             return
         silent, allowed = self._suspicion.silence(suspect, step.now)
         if 2 * silent >= allowed:
-            self._agreement.accused.add(suspect)
+            self._agreement.unheard.add(suspect)
+        missing = self._ground.misses(suspect, step.now)
+        if missing is not None and suspect not in self._agreement.lacking:
+            self._note_lacking(step, suspect)
+            self._agreement.lacking[suspect] = missing
 
     def _on_lacking(self, step: Step, source: ProcessId, missing: ProcessId, sequence: int) -> None:
-        """A member cannot get a message (PFailBlock): the view ends before it, or without that member."""
+        """A member cannot get a message (PFailBlock): the view ends before it, or without that member.
+
+        Whose message it is cannot tell who else lacks it.
+        """
+        if missing == self._context.process:
+            return
         if self._ground.delivered(missing) >= sequence:
             step.mark("lacks-what-was-delivered")
             self._agreement.gone.add(source)
@@ -458,7 +498,7 @@ class MembershipRepair:
             tuple(sorted(agreement.accused)),
             tuple(sorted(failed)),
             tuple(sorted(refused)),
-            self._recovery.lacks,
+            self._lacks,
             self._out,
             self._paused,
         )
@@ -471,6 +511,12 @@ class MembershipRepair:
             self._say(step)
         self._check_consensus(step)
         self._schedule(step)
+
+    @property
+    def _lacks(self) -> tuple[UpTo, ...]:
+        """What this process cannot get, of those who are there and of those who are gone."""
+        of_members = (UpTo(source, sequence) for source, sequence in self._agreement.lacking.items())
+        return tuple(sorted({*self._recovery.lacks, *of_members}))
 
     def _check_consensus(self, step: Step) -> None:
         if self._said is None:
@@ -493,8 +539,10 @@ class MembershipRepair:
         return all(self._ground.follows(process) for process in proposal.processes if process != itself)
 
     def _stay_alone(self, step: Step, proposal: Proposal) -> None:
-        """Nobody came along: the view of this process alone stands as it is."""
+        """Nobody came along: the view of this process alone stands, and receivers who wait for another go on."""
         step.mark("stayed-alone")
+        assert self.view is not None
+        self._context.broadcast(step, [self.view.told])
         self._become(step, Phase.SETTLED)
         self._forget_repair(proposal.failed)
         for process in proposal.failed:
@@ -570,7 +618,11 @@ class MembershipRepair:
         infos = recovery.gathered()
         assert proposal is not None
         assert infos is not None
-        if self._ground.lacking(recovery.own_origin, recovery.seats):
+        lacking = self._ground.lacking(recovery.own_origin, recovery.seats)
+        if lacking:
+            gone = {source for source, _ in lacking if source not in proposal.processes}
+            if not all(map(self._ground.may_come, gone)):
+                self._lose_patience(step)
             return
         self._become(step, Phase.COMMIT)
         leader = proposal.leader
@@ -611,6 +663,7 @@ class MembershipRepair:
             self._recovery.seats,
             self._recovery.origins,
             suspects,
+            self._agreement.lacked(proposal.failed),
             self.primary.electors(proposal.processes, self.primary.decide(infos)),
             b"",
         )
@@ -634,7 +687,8 @@ class MembershipRepair:
         if self._context.process in members:  # this process went back before the view came to stand
             self.on_gone(step, source)
             return
-        if message.proposal:
+        left_out = set() if self._said is None else {*self._said.failed}
+        if message.proposal and not left_out.issuperset(members):
             self._tell_excluded(step)
         for process in members:
             self.on_gone(step, process)

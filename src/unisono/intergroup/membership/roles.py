@@ -45,6 +45,7 @@ class Roles:
     __slots__ = (
         "_asked_at",
         "_context",
+        "_finishes",
         "_following",
         "_sending",
         "_sent_at",
@@ -66,6 +67,7 @@ class Roles:
         self._sponsored: dict[ProcessId, tuple[ViewId, int]] = {}
         self._sent_at = 0
         self._wished_at = 0
+        self._finishes = False
         self.turn = Turn.NONE
         self.wish: Role | None = None
 
@@ -90,6 +92,17 @@ class Roles:
             self.wish = role
             self._wished_at = step.now
             self._context.deadlines.advance("role", step.now)
+
+    def finish(self) -> None:
+        """The application is leaving: this process becomes a sender only for what waits to be sent."""
+        self._finishes = True
+        if self.turn is Turn.NONE and not (self.wish == "sender" and self._sending.waiting):
+            self.wish = None
+
+    @property
+    def may_go(self) -> bool:
+        """Whether nobody has been told of a change of role that is still to come."""
+        return self.turn is Turn.NONE or (self.turn is Turn.TO_SENDER and not self._tries)
 
     def is_stranded(self, step: Step) -> bool:
         """Whether this process is to be a sender and nobody is there, or answers, who could make it one."""
@@ -129,6 +142,8 @@ class Roles:
     def _look_for_idleness(self, step: Step) -> None:
         context = self._context
         if not context.auto or context.role == "receiver" or self.wish is not None or self._sending.waiting:
+            return
+        if self._finishes:
             return
         until = self._sent_at + context.settings.idle
         if step.now >= until:

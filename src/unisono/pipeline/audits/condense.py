@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from unisono.pipeline.audits.coded import Codes, Column, by_code, codes_of, combined, numbers_of, present, slices
-from unisono.pipeline.audits.known import NEVER_SENT, NO_WORD, NOWHERE, Known, Said, Sent
+from unisono.pipeline.audits.known import NO_WORD, NOWHERE, Known, Said, Sent
 from unisono.properties.promises import STALL_LIMIT_NANOSECONDS, Role, exempt_services
 from unisono.trace.parquet import arrow_schema
 
@@ -24,30 +24,31 @@ BUCKET_NANOSECONDS = STALL_LIMIT_NANOSECONDS // 2
 
 LAST = ("position", "number", "sequence", "timestamp", "at", "truth")
 """Of these a stride has the last value too; of the timestamp the highest."""
-SENT = ("sequence", "size", "body", "timestamp", "truth")
-"""What the SEND says, beside a delivery that is remarkable; and the era that it was sent in."""
-
-_UNREAD = {"origin", "index"}
+SENT = ("sequence", "size", "body", "timestamp", "at", "truth")
+"""What the SEND says, beside a delivery that is remarkable; and its words."""
+SENT_WORDS = ("host", "origin", "agreed")
 
 
 def columns_of(family: str) -> list[str]:
     """What a scan reads of a family."""
-    return [name for name in arrow_schema(family).names if name not in _UNREAD]
+    return list(arrow_schema(family).names)
 
 
 def condensed_schema(family: str) -> Any:
     """The columns of what a scan of a family gives: those of its first row, and what is said of the others.
 
-    `part` is "stride", or "edge", "chunk" (the rows of a process in one batch), "doubt" (a process that may have sent
-    below a timestamp that it knew), "moment" (`at` to `last_at`: of progress where `remarkable`) and "heartbeat" (`at`
-    to `last_at`: of what a member delivered from others).
+    `part` is "stride", or "edge", "chunk" (the rows of a process in one batch; `remarkable` where its positions or
+    times may be out of order), "doubt" (a process that may have sent below a timestamp that it knew), "count" (the
+    first and the last delivery of a member in one batch, `got` 0 and 1; `remarkable` where places may be wrong),
+    "moment" (`at` to `last_at`: of progress where `remarkable`) and "heartbeat" (`at` to `last_at`: of what a member
+    delivered from others).
     """
-    fields = [field.with_nullable(True) for field in arrow_schema(family) if field.name not in _UNREAD]
+    fields = [field.with_nullable(True) for field in arrow_schema(family)]
     fields.append(pa.field("part", pa.string()))
     fields.extend(pa.field(f"last_{name}", pa.int64()) for name in LAST)
     fields.extend([pa.field("got", pa.int64()), pa.field("remarkable", pa.bool_()), pa.field("sent", pa.bool_())])
     fields.extend(pa.field(f"sent_{name}", pa.int64()) for name in SENT)
-    fields.append(pa.field("sent_agreed", pa.string()))
+    fields.extend(pa.field(f"sent_{name}", pa.string()) for name in SENT_WORDS)
     return pa.schema(fields)
 
 
@@ -64,7 +65,9 @@ class Batch:
         self.number = numbers_of(self.table["number"])
         self.timestamp = numbers_of(self.table["timestamp"])
         self.has_truth = present(self.table["truth"])
-        self.moment: Column = np.where(self.has_truth, numbers_of(self.table["truth"]), numbers_of(self.table["at"]))
+        self.truth = numbers_of(self.table["truth"])
+        self.at = numbers_of(self.table["at"])
+        self.moment: Column = np.where(self.has_truth, self.truth, self.at)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -118,6 +121,7 @@ def condense(family: str, table: Any, known: Known) -> Iterator[Any]:
         yield _send_strides(batch, known)
         return
     yield _delivery_strides(batch, known)
+    yield _counts(batch, known)
     edges = _edges(batch, known)
     if len(edges):
         yield batch.rows(edges, "edge")
@@ -129,18 +133,41 @@ def _chunks(batch: Batch, known: Known) -> Iterator[Any]:
     """What each process has in this batch, and whether it may have sent below what it knew."""
     codes, first = combined(batch.codes("run"), batch.codes("process"), batch.codes("incarnation"))
     order = by_code(codes, len(first), batch.position)
-    begins, ends, doubts = [], [], []
+    begins, ends, doubts, wrong = [], [], [], []
+    hosts = batch.codes("host").codes
     for begin, end in slices(codes[order]):
         rows = order[begin:end]
         begins.append(rows[0])
         ends.append(rows[-1])
+        wrong.append(batch.family == "deliver" and _is_out_of_line(batch, rows, hosts, known))
         said = known.said.get(batch.key(rows[0], "run", "process", "incarnation"))
         if said is not None and _is_doubtful(batch, rows, said):
             doubts.append(rows[0])
-    last = batch.position[np.asarray(ends)]
-    yield batch.rows(np.asarray(begins), "chunk", last_position=last)
+    first = np.asarray(begins)
+    more = {f"last_{name}": numbers_of(batch.table[name])[ends] for name in ("position", "at", "truth")}
+    yield batch.rows(first, "chunk", **more, remarkable=np.asarray(wrong))
     if doubts:
         yield batch.rows(np.asarray(doubts), "doubt")
+
+
+def _is_out_of_line(batch: Batch, rows: Column, hosts: Column, known: Known) -> bool:
+    """Whether these rows of a process and what it wrote between them may contradict one another in place or time."""
+    position = batch.position[rows]
+    walk = known.walks.get(batch.key(rows[0], "run", "process", "incarnation"))
+    begin, end = (0, 0) if walk is None else np.searchsorted(walk.position, [position[0], position[-1] + 1])
+    if position[-1] - position[0] + 1 != len(position) + end - begin:
+        return True
+    clocked = batch.has_truth[rows]
+    if np.any(hosts[rows] != hosts[rows[0]]) or np.any(clocked != clocked[0]):
+        return True
+    times = [batch.at[rows], batch.truth[rows]]
+    if walk is not None and end > begin:
+        position = np.concatenate([position, walk.position[begin:end]])
+        order = np.argsort(position, kind="stable")
+        position = position[order]
+        theirs = (walk.at[begin:end], walk.truth[begin:end])
+        times = [np.concatenate(both)[order] for both in zip(times, theirs, strict=True)]
+    return any(bool(np.any(np.diff(column) < least)) for column, least in ((position, 1), (times[0], 0), (times[1], 0)))
 
 
 def _is_doubtful(batch: Batch, rows: Column, said: Said) -> bool:
@@ -157,10 +184,14 @@ def _delivery_strides(batch: Batch, known: Known) -> Any:
     stream, first = combined(
         Codes(member, list(range(int(member.max()) + 1))), batch.codes("source"), batch.codes("source_incarnation")
     )
-    sort, _ = combined(batch.codes("service"), batch.codes("stretch"), batch.codes("view"))
+    sort, _ = combined(*(batch.codes(name) for name in ("service", "stretch", "view", "host", "origin")))
     order = by_code(stream, len(first), batch.position)
     views = batch.codes("view")
     words = views.numbers([known.word(text) for text in views.values], NO_WORD)
+    hosts, origins = (
+        column.numbers([known.word(text) for text in column.values], NO_WORD)
+        for column in (batch.codes("host"), batch.codes("origin"))
+    )
     agreed = batch.held("M5", "receiver")
     content = {name: numbers_of(batch.table[name]) for name in SENT}
     breaks = np.zeros(len(batch), bool)
@@ -183,7 +214,11 @@ def _delivery_strides(batch: Batch, known: Known) -> Any:
         differs = ~found
         for name in ("sequence", "size", "body", "timestamp"):
             differs |= content[name][rows] != getattr(sent, name)[place]
-        differs |= batch.has_truth[rows] & sent.has_truth[place] & (content["truth"][rows] < sent.truth[place])
+        differs |= origins[rows] != sent.origin[place]
+        clocked, there_too = batch.has_truth[rows], sent.has_truth[place]
+        differs |= clocked & there_too & (content["truth"][rows] < sent.truth[place])
+        here = ~clocked & ~there_too & (hosts[rows] == sent.host[place])
+        differs |= here & (content["at"][rows] < sent.at[place])
         standing = np.searchsorted(turns.views, position, "left")
         era, word = turns.eras[standing], words[rows]
         era = np.where((era != NO_WORD) & (turns.words[standing] == word) & (word != NO_WORD), era, word)
@@ -203,7 +238,7 @@ def _as_sent(
     known: Known, sources: list[tuple[int, Sent | None]], begins: Column, wanted: Column, places: Column
 ) -> dict[str, Any]:
     """What the SEND says of each delivery that differs from it; `sources` are by the row from which each is."""
-    columns: dict[str, list[Any]] = {f"sent_{name}": [None] * len(begins) for name in (*SENT, "agreed")}
+    columns: dict[str, list[Any]] = {f"sent_{name}": [None] * len(begins) for name in (*SENT, *SENT_WORDS)}
     columns["sent"] = wanted[begins]
     if wanted.any():
         words = list(known.words)
@@ -216,14 +251,16 @@ def _as_sent(
                 columns[f"sent_{name}"][index] = int(getattr(sent, name)[place])
             if sent.has_truth[place]:
                 columns["sent_truth"][index] = int(sent.truth[place])
-            if sent.agreed[place] != NEVER_SENT:
-                columns["sent_agreed"][index] = words[sent.agreed[place]]
+            for name in SENT_WORDS:
+                word = int(getattr(sent, name)[place])
+                if word >= 0:
+                    columns[f"sent_{name}"][index] = words[word]
     return columns
 
 
 def _send_strides(batch: Batch, known: Known) -> Any:
     member, first = combined(*(batch.codes(name) for name in _MEMBER))
-    sort, _ = combined(*(batch.codes(name) for name in ("service", "stretch", "view", "agreed", "host")))
+    sort, _ = combined(*(batch.codes(name) for name in ("service", "stretch", "view", "agreed", "host", "origin")))
     order = by_code(member, len(first), batch.position)
     sequence = numbers_of(batch.table["sequence"])
     breaks = np.zeros(len(batch), bool)
@@ -241,7 +278,7 @@ def _send_strides(batch: Batch, known: Known) -> Any:
                 breaks[begin + 1 : end] |= np.diff(np.searchsorted(bounds, values[rows])) != 0
     number, kinds, clocked = batch.number[order], sort[order], batch.has_truth[order]
     breaks[1:] |= (number[1:] != number[:-1] + 1) | (kinds[1:] != kinds[:-1]) | (clocked[1:] != clocked[:-1])
-    for values in (batch.timestamp[order], sequence[order]):
+    for values in (batch.timestamp[order], sequence[order], batch.position[order]):
         breaks[1:] |= values[1:] <= values[:-1]
     moment = batch.moment[order]
     breaks[1:] |= moment[1:] < moment[:-1]
@@ -257,6 +294,28 @@ def _last_columns(batch: Batch, order: Column, begins: Column) -> dict[str, Any]
     found: dict[str, Any] = {f"last_{name}": _one_chunk(last[name]) for name in LAST}
     found["got"] = ends - begins + 1
     return found
+
+
+def _counts(batch: Batch, known: Known) -> Any:
+    """The first and the last delivery of each member here, and whether those between are counted one by one."""
+    member, first = combined(*(batch.codes(name) for name in _MEMBER))
+    order = by_code(member, len(first), batch.position)
+    place, _ = combined(batch.codes("view"), batch.codes("stretch"))
+    index, position = numbers_of(batch.table["index"]), batch.position
+    bounds: list[int] = []
+    ends: list[int] = []
+    wrong: list[bool] = []
+    for begin, end in slices(member[order]):
+        rows = order[begin:end]
+        views = known.turns.get(batch.key(rows[0], *_MEMBER), NOWHERE).views
+        follows = np.diff(np.searchsorted(views, position[rows], "left")) == 0
+        follows &= place[rows[1:]] == place[rows[:-1]]
+        due = np.where(follows, index[rows[:-1]] + 1, 0)
+        is_wrong = bool(np.any(index[rows[1:]] != due) or np.any(np.diff(position[rows]) < 1))
+        bounds.extend((rows[0], rows[-1]))
+        ends.extend((0, 1))
+        wrong.extend((is_wrong, is_wrong))
+    return batch.rows(np.asarray(bounds), "count", got=np.asarray(ends), remarkable=np.asarray(wrong))
 
 
 def _edges(batch: Batch, known: Known) -> Column:

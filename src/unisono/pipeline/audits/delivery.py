@@ -15,7 +15,10 @@ def delivery_integrity(trace: Projections) -> DataFrame:
     wrong = F.array_compact(
         F.array(
             *(F.when(F.col(part) != F.col(f"sent_{part}"), F.lit(part)) for part in CONTENT),
-            F.when(F.col("truth") < F.col("sent_truth"), F.lit("time")),
+            F.when(~F.col("origin").eqNullSafe(F.col("sent_origin")), F.lit("origin")),
+            F.when(
+                F.coalesce("truth", F.when(F.expr(_ON_ONE_HOST), F.col("at"))) < F.expr(_SENT_MOMENT), F.lit("time")
+            ),
         )
     )
     never = ~F.col("sent")
@@ -24,6 +27,10 @@ def delivery_integrity(trace: Projections) -> DataFrame:
         F.concat(F.lit("not delivered as sent: "), F.array_join("wrong", ", "))
     )
     return violations("D1", found, text, message_name())
+
+
+_ON_ONE_HOST = "sent_truth is null and host = sent_host"
+_SENT_MOMENT = "case when truth is null and sent_truth is null then sent_at else sent_truth end"
 
 
 def no_duplication(trace: Projections) -> DataFrame:

@@ -1,6 +1,7 @@
 """What a scan of deliveries knows beforehand: every message that was sent, and where lives and views turn.
 
-Each worker reads it once from the files of the smaller tables, and keeps it for its other tasks.
+Each worker reads it once from the files of the smaller tables, and keeps it for its other tasks of the same audit.
+A path does not tell what is read: runs are made anew in their places, and those of a lake are all made in one place.
 """
 
 from __future__ import annotations
@@ -44,10 +45,13 @@ class Sent(Struct, eq=False):
     size: Column
     body: Column
     timestamp: Column
+    at: Column
     truth: Column
     has_truth: Column
+    host: Column
+    origin: Column
     agreed: Column
-    """A word of `Known.words`."""
+    """A word of `Known.words`, as host and origin are."""
 
     def places(self, numbers: Column) -> tuple[Column, Column]:
         """Where these numbers are, and whether they are there at all."""
@@ -85,6 +89,16 @@ class Turns(Struct, eq=False):
     """What each JOIN names, after None for before the first."""
 
 
+class Walk(Struct, eq=False):
+    """Where and when one process wrote its rows, but for deliveries; of its clock whether it is always one."""
+
+    position: Column
+    at: Column
+    truth: Column
+    clock: tuple[str | None, bool] | None
+    """The host, and whether there is a global time; None where the rows do not agree."""
+
+
 class Known(Struct, eq=False):
     """All of it, by run."""
 
@@ -96,6 +110,8 @@ class Known(Struct, eq=False):
     """By run: strides of sends do not go beyond these moments."""
     sequences: dict[Member, Column]
     """By source: nor beyond these sequences."""
+    walks: dict[Process, Walk]
+    """By process."""
 
     def word(self, text: str | None) -> int:
         """The number of a view's name; one that is new gets the next."""
@@ -104,20 +120,24 @@ class Known(Struct, eq=False):
 
 NOWHERE = Turns(_NOTHING, _NOTHING, np.asarray([NO_WORD]), np.asarray([NO_WORD]), _NOTHING, [None])
 
-_kept: dict[tuple[tuple[str, tuple[TableFile, ...]], ...], Known] = {}
+_kept: dict[str, Known] = {}
 
 
-def known(files: dict[str, tuple[TableFile, ...]]) -> Known:
-    """What these tables tell; the last one that was asked for is kept."""
-    key = tuple(sorted(files.items()))
-    if key not in _kept:
+def known(reading: str, files: dict[str, tuple[TableFile, ...]]) -> Known:
+    """What these tables tell, read once in one reading; another audit is another reading, whatever files it names."""
+    if reading not in _kept:
         _kept.clear()
-        _kept[key] = _load(files)
-    return _kept[key]
+        _kept[reading] = _load(files)
+    return _kept[reading]
+
+
+def forget(reading: str) -> None:
+    """Give back what this process kept of a reading that is over."""
+    _kept.pop(reading, None)
 
 
 def _load(files: dict[str, tuple[TableFile, ...]]) -> Known:
-    found = Known({}, {}, {}, {}, {}, {})
+    found = Known({}, {}, {}, {}, {}, {}, load_walks(files))
     _load_turns(found, files)
     _load_bounds(found, files)
     _load_sends(found, files["send"])
@@ -209,21 +229,41 @@ def _same(table: Any, one: str, other: str) -> Column:
 
 
 def _load_sends(found: Known, files: Sequence[TableFile]) -> None:
-    columns = ["position", "number", "sequence", "size", "body", "timestamp", "truth", "agreed"]
-    sends = _together(files, [*_MEMBER, *columns], ["SEND"])
-    values = {name: numbers_of(sends[name]) for name in columns[:-1]}
+    columns = ["position", "number", "sequence", "size", "body", "timestamp", "at", "truth"]
+    sends = _together(files, [*_MEMBER, *columns, "host", "origin", "agreed"], ["SEND"])
+    values = {name: numbers_of(sends[name]) for name in columns}
     has_truth = present(sends["truth"])
-    words = codes_of(sends["agreed"])
-    agreed = words.numbers([found.word(text) for text in words.values], NEVER_SENT)
+    told = {name: codes_of(sends[name]) for name in ("host", "origin", "agreed")}
+    words = {
+        name: column.numbers([found.word(text) for text in column.values], null).astype(np.int32)
+        for (name, column), null in zip(told.items(), (NO_WORD, NO_WORD, NEVER_SENT), strict=True)
+    }
     for key, rows in _groups(sends, *_MEMBER):
         number = values["number"][rows]
         if np.any(number[1:] <= number[:-1]):  # the first by position of each number
             _, first = np.unique(number, return_index=True)
             rows = rows[first]
-        parts = {name: values[name][rows] for name in ("number", "sequence", "size", "body", "timestamp", "truth")}
-        found.sent[key] = Sent(**parts, has_truth=has_truth[rows], agreed=agreed[rows])
+        parts = {name: values[name][rows] for name in columns[1:]}
+        spoken = {name: column[rows] for name, column in words.items()}
+        found.sent[key] = Sent(**parts, **spoken, has_truth=has_truth[rows])
     for process, rows in _groups(sends, "run", "process", "incarnation"):
         timestamp = values["timestamp"][rows]
         highest = np.maximum.accumulate(timestamp)
         lowest = np.append(np.minimum.accumulate(timestamp[::-1])[::-1], np.iinfo(np.int64).max)
         found.said[process] = Said(values["position"][rows], timestamp, highest, lowest)
+
+
+def load_walks(files: dict[str, tuple[TableFile, ...]]) -> dict[Process, Walk]:
+    """The walk of every process that wrote something else than deliveries."""
+    names = ["run", "process", "incarnation", "host", "position", "at", "truth"]
+    tables = [read_file(file, names) for family, some in files.items() if family != "deliver" for file in some]
+    rows = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+    values = {name: numbers_of(rows[name]) for name in ("position", "at", "truth")}
+    hosts, has_truth = codes_of(rows["host"]), present(rows["truth"])
+    found = {}
+    for process, mine in _groups(rows, "run", "process", "incarnation"):
+        host, clocked = hosts.codes[mine], has_truth[mine]
+        one = bool(np.all(host == host[0]) and np.all(clocked == clocked[0]))
+        clock = (hosts.values[host[0]], bool(clocked[0])) if one else None
+        found[process] = Walk(**{name: column[mine] for name, column in values.items()}, clock=clock)
+    return found

@@ -142,13 +142,14 @@ class Passages:
                 life, time = one.life, one.time_of(place) - 1
                 if life is who:
                     life.role = role
-                    epoch.note(life, time, MembershipRow, "ROLE", role=role)
                 elif role == "sender":
                     self._grant(epoch, life, who, who.start, time)
                 if life.service == "RSO":
                     self._install_own(epoch, life, time, starts)
                 else:
                     _note_view(epoch, life, time, told, starts, following)
+                if life is who:
+                    epoch.note(life, time, MembershipRow, "ROLE", role=role)
 
     def _hear_new(self, epoch: Epoch, life: Life, sources: list[Life]) -> None:
         """A process asks the sources that it did not hear so far."""

@@ -6,12 +6,14 @@ The checkers are tested with these.
 from __future__ import annotations
 
 from unisono.properties.damages import (
+    accounts,
     agreement,
     contents,
     deliveries,
     eras,
     farewells,
     keys,
+    lives,
     order,
     proxies,
     repairs,
@@ -29,7 +31,41 @@ from unisono.properties.damages.damage import Damage
 
 __all__ = ["COMMON_DAMAGES", "DAMAGES", "SESSION_DAMAGES", "Damage"]
 
+_OF_THE_TRACE = (
+    lives.missing_position,
+    lives.positions_from_one,
+    lives.doubled_position,
+    lives.an_hour_ahead,
+    lives.an_hour_back,
+    lives.another_host,
+    lives.another_clock,
+    lives.delivery_after_leave,
+    lives.send_after_leave,
+    lives.row_after_the_end,
+    lives.second_start,
+    lives.removed_start,
+    lives.removed_join,
+    lives.joined_twice,
+    lives.two_lives_at_once,
+    lives.member_without_rows,
+    accounts.source_that_never_was,
+    accounts.origin_that_never_asked,
+    accounts.delivered_as_of_another,
+    accounts.wrong_index,
+    accounts.skipped_number,
+    accounts.other_view_column,
+    accounts.other_previous,
+    accounts.other_leader,
+    accounts.twice_a_member,
+    accounts.receiver_that_sends,
+    accounts.stretch_back,
+    accounts.service_within_a_stretch,
+)
+"""What makes a trace contradict itself, whatever it is a trace of."""
+
 _ALL = (
+    *_OF_THE_TRACE,
+    accounts.other_role,
     deliveries.removed_delivery,
     deliveries.removed_last_delivery,
     deliveries.doubled_delivery,
@@ -165,6 +201,7 @@ SESSION_DAMAGES = frozenset(item.name for item in _OF_SESSIONS)
 COMMON_DAMAGES = frozenset(
     item.name
     for item in (
+        *_OF_THE_TRACE,
         contents.changed_body,
         contents.changed_timestamp,
         contents.changed_size,

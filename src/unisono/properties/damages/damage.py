@@ -1,6 +1,7 @@
 """What a damage is: a named change of a valid trace, and the properties that must notice.
 
-Positions stay dense and times stay in order: only the damage itself is wrong.
+Positions and places in views stay dense and times stay in order, but where they are what is damaged: only the damage
+itself is wrong.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from unisono.trace.schema import AnyRow
+from unisono.trace.schema import AnyRow, DeliverRow, ViewRow
 
 if TYPE_CHECKING:
     from random import Random
@@ -28,11 +29,13 @@ class Damage(Struct, frozen=True):
     says: str
     breaks: tuple[str, ...]
     change: Change
+    stands: bool = False
+    """Whether the rows stay as the change made them."""
 
     def apply(self, rows: Rows, random: Random) -> Rows | None:
         """A damaged copy, or None where this damage does not fit the trace."""
         changed = self.change(list(rows), random)
-        return None if changed is None else _renumbered(changed)
+        return changed if changed is None or self.stands else _renumbered(changed)
 
 
 def damage(says: str, *breaks: str) -> Callable[[Change], Damage]:
@@ -44,15 +47,34 @@ def damage(says: str, *breaks: str) -> Callable[[Change], Damage]:
     return make
 
 
+def as_it_stands(says: str, *breaks: str) -> Callable[[Change], Damage]:
+    """The same of a function that cares for positions and places itself."""
+
+    def make(change: Change) -> Damage:
+        return Damage(change.__name__, says, breaks, change, stands=True)
+
+    return make
+
+
 def _renumbered(rows: Rows) -> Rows:
-    """Positions dense again, in the order of the list."""
+    """Positions, and the places of deliveries in their views, dense again in the order of the list."""
     counts: dict[tuple[str, int], int] = {}
+    places: dict[tuple[str, str, int], tuple[str | None, int, int]] = {}
     result: Rows = []
     for row in rows:
         process = (row.process, row.incarnation)
         position = counts.get(process, 0)
         counts[process] = position + 1
-        result.append(row if row.position == position else replace(row, position=position))
+        row = row if row.position == position else replace(row, position=position)
+        member = (row.group, row.process, row.incarnation)
+        if isinstance(row, ViewRow):
+            places.pop(member, None)
+        elif isinstance(row, DeliverRow):
+            view, stretch, index = places.get(member, (None, -1, 0))
+            index = index + 1 if (view, stretch) == (row.view, row.stretch) else 0
+            places[member] = (row.view, row.stretch, index)
+            row = row if row.index == index else replace(row, index=index)
+        result.append(row)
     return result
 
 

@@ -10,10 +10,11 @@ from unisono.properties.entries.property import Property
 from unisono.properties.entries.proxies import PROXIES
 from unisono.properties.entries.sessions import OPTIMISM
 from unisono.properties.entries.states import STATES
+from unisono.properties.entries.wellformed import WELL_FORMED
 
 __all__ = ["PROPERTIES", "Property"]
 
 PROPERTIES: dict[str, Property] = {
-    item.id: item for item in (*DELIVERY, *STATES, *PROXIES, OPTIMISM, *MEMBERSHIP, *ORDER, *LIVENESS)
+    item.id: item for item in (*WELL_FORMED, *DELIVERY, *STATES, *PROXIES, OPTIMISM, *MEMBERSHIP, *ORDER, *LIVENESS)
 }
 """Every property by its id."""

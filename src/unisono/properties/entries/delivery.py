@@ -18,8 +18,8 @@ DELIVERY = (
         name="delivery integrity",
         statement=(
             "Every DELIVER has a SEND of the same group, source, incarnation and number, with the same sequence, "
-            "size, body and timestamp (the first such SEND, should there be several). Where both have a global "
-            "time, the SEND is not the later one."
+            "size, body, timestamp and origin (the first such SEND, should there be several). Where both have a global "
+            "time, or neither and both are on one host, the SEND is not the later one."
         ),
         report="something was delivered that was not sent, or not like that",
         oracle=oracles.delivery_integrity,

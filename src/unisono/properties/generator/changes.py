@@ -99,12 +99,13 @@ class Changing(Run):
             reasons=[reason],
             era=era.word,
         )
+        if member is who:
+            self.note(MembershipRow, "ROLE", member, role=member.role)
 
     def admit(self, member: Member, who: Member, number: int) -> None:
         """Somebody is heard from here on."""
         if member is who and member.installed is not None:
             member.role, member.agreed, member.turning = "sender", member.installed, None
-            self.note(MembershipRow, "ROLE", member, role=member.role)
             member.installed.ends.pop(member, None)
         if member is not who and who.active:
             self.grant(member, who, number)
@@ -118,7 +119,6 @@ class Changing(Run):
         if member is who and member.installed is not None:
             member.installed.ends[member] = len(member.sent) + 1
             member.role, member.agreed, member.turning = "receiver", None, None
-            self.note(MembershipRow, "ROLE", member, role=member.role)
 
     def go_on_to(self, member: Member, count: int) -> None:
         """A member delivers until it has come over so many changes."""

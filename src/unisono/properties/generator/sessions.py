@@ -112,7 +112,8 @@ class SessionRun(SessionRows):
             others = [] if seat.view is None else [one for one in seat.view.members if one is not seat]
             for source in others[:1]:
                 self.repair("RTR", seat, source, 1)
-                self.repair("RTX", source, source, 1)
+                if source in self.seats(seat.group):
+                    self.repair("RTX", source, source, 1)
                 self.repair("FORWARD", seat, source, 1)
 
     def come_or_go(self) -> None:

@@ -17,8 +17,8 @@ _D2_EXEMPT = exempt_services("D2")
 _UNRELIABLE = exempt_services("O2")
 _M3_EXEMPT = exempt_services("M3")
 
-Content = tuple[int, int, int, int, int | None]
-"""What a message is: sequence, size, body, timestamp; and the global time where known."""
+Content = tuple[int, int, int, int, str | None, int, str | None]
+"""What a message is: sequence, size, body, timestamp, origin; and when, by a host's clock or the global one (None)."""
 
 
 class Early(Struct, frozen=True):
@@ -48,7 +48,7 @@ class DeliveryIntegrity(Monitor):
             sent = self.sends[source] = {}
         if row.number in sent:
             return
-        content = sent[row.number] = (row.sequence, row.size, row.body, row.timestamp, row.truth)
+        content = sent[row.number] = _content(row)
         waiting = self.early.get(source)
         if waiting:
             for delivery in waiting.pop(row.number, ()):
@@ -63,16 +63,21 @@ class DeliveryIntegrity(Monitor):
         sent = self.sends.get(source)
         content = None if sent is None else sent.get(row.number)
         if content is not None:
-            sequence, size, body, timestamp, truth = content
+            sequence, size, body, timestamp, origin, when, clock = content
             if (
                 body == row.body
                 and sequence == row.sequence
                 and size == row.size
                 and timestamp == row.timestamp
-                and (truth is None or row.truth is None or truth <= row.truth)
+                and origin == row.origin
+                and (
+                    (row.truth is None or when <= row.truth)
+                    if clock is None
+                    else (row.truth is not None or clock != row.host or when <= row.at)
+                )
             ):
                 return
-        delivered = (row.sequence, row.size, row.body, row.timestamp, row.truth)
+        delivered = _content(row)
         delivery = Early(row.process, row.incarnation, row.position, delivered)
         if content is None:
             self.early.setdefault(source, {}).setdefault(row.number, []).append(delivery)
@@ -93,15 +98,20 @@ class DeliveryIntegrity(Monitor):
         self.report(group, delivery.process, delivery.incarnation, delivery.position, message, f"{message} {text}.")
 
 
+def _content(row: SendRow | DeliverRow) -> Content:
+    when, clock = (row.at, row.host) if row.truth is None else (row.truth, None)
+    return (row.sequence, row.size, row.body, row.timestamp, row.origin, when, clock)
+
+
 def _differences(sent: Content, delivered: Content) -> str:
-    labels = ("sequence", "size", "body", "timestamp")
+    labels = ("sequence", "size", "body", "timestamp", "origin")
     found = [
         f"{label} {left} became {right}"
         for label, left, right in zip(labels, sent, delivered, strict=False)
         if left != right
     ]
-    if sent[4] is not None and delivered[4] is not None and sent[4] > delivered[4]:
-        found.append(f"sent at {sent[4]}, delivered at {delivered[4]}")
+    if sent[6] == delivered[6] and sent[5] > delivered[5]:
+        found.append(f"sent at {sent[5]}, delivered at {delivered[5]}")
     return ", ".join(found)
 
 

@@ -18,6 +18,9 @@ from unisono.trace.schema import AnyRow
 
 Handler = Callable[[Any], None]
 
+EVERY = "*"
+"""Stands for every kind of row; a monitor that reads every row has one handler, for this."""
+
 KEPT_VIOLATIONS = 20
 """A monitor counts every violation and keeps the first so many, unless it is told to keep more."""
 
@@ -59,7 +62,8 @@ class Monitor(Struct):
 
     def observe(self, row: AnyRow) -> None:
         """Take the next row, of any kind."""
-        handler = self.handlers().get(row.kind)
+        handlers = self.handlers()
+        handler = handlers.get(row.kind) or handlers.get(EVERY)
         if handler is not None:
             handler(row)
 

@@ -5,9 +5,11 @@ Slow on purpose. These functions share no checking code with the monitors, which
 
 from __future__ import annotations
 
+from unisono.properties.oracles.accounts import dense_counts, one_account
 from unisono.properties.oracles.delivery import delivery_integrity, in_a_view, no_duplication
 from unisono.properties.oracles.farewells import last_sends
 from unisono.properties.oracles.liveness import multicast_liveness
+from unisono.properties.oracles.lives import lives, named_have_rows, own_order
 from unisono.properties.oracles.order import fifo, reliable_fifo
 from unisono.properties.oracles.own import self_delivery, self_delivery_liveness
 from unisono.properties.oracles.precision import membership_precision, termination
@@ -40,17 +42,22 @@ __all__ = [
     "bounded_resources",
     "causal",
     "delivery_integrity",
+    "dense_counts",
     "fifo",
     "in_a_view",
     "key_discipline",
     "last_sends",
+    "lives",
     "membership_precision",
     "monotone_views",
     "multicast_liveness",
+    "named_have_rows",
     "no_deadlock",
     "no_duplication",
+    "one_account",
     "one_state",
     "optimistic_once",
+    "own_order",
     "primary_component",
     "progress_of_each",
     "proxied_once",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unisono.properties.oracles.reading import at, deliveries, held, last_view, name_of, of, same_stream
-from unisono.properties.violation import Violation, message_name
+from unisono.properties.oracles.reading import at, comparable, deliveries, held, last_view, name_of, of, same_stream
+from unisono.properties.violation import Violation, message_name, moment
 from unisono.trace.schema import AnyRow, DeliverRow, SendRow
 
 
@@ -24,9 +24,11 @@ def delivery_integrity(rows: Sequence[AnyRow]) -> list[Violation]:
             continue
         sent = sends[0]
         wrong = [
-            part for part in ("sequence", "size", "body", "timestamp") if getattr(sent, part) != getattr(delivery, part)
+            part
+            for part in ("sequence", "size", "body", "timestamp", "origin")
+            if getattr(sent, part) != getattr(delivery, part)
         ]
-        if sent.truth is not None and delivery.truth is not None and sent.truth > delivery.truth:
+        if comparable(sent, delivery) and moment(sent) > moment(delivery):
             wrong.append("time")
         if wrong:
             violations.append(

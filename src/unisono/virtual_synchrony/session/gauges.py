@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unisono.reliable.gaps import HORIZON_LIMIT
 from unisono.reliable.step import Place, Step
 from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES
 from unisono.settings import Settings
@@ -26,6 +27,7 @@ def record_gauges(step: Step, place: Place, settings: Settings, flow: Flow) -> N
             max((s.window.high_water for s in incoming), default=0),
             settings.receive_buffer_bytes,
         ),
+        ("repair tickets", max((s.gaps.take_high_water() for s in incoming), default=0), HORIZON_LIMIT),
         ("reassembly bytes", max((s.assembly.high_water for s in incoming), default=0), message_cap),
         ("untaken messages", flow.untaken, None),
     ):

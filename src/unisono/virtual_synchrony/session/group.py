@@ -417,7 +417,7 @@ class StrongGroup:
             return
         due = None
         for streams in (self._flow.streams, self._flow.future):
-            if streams is not None and (asks := streams.next_due()) is not None:
+            if streams is not None and (asks := streams.next_due(step.now)) is not None:
                 due = asks if due is None else min(due, asks)
         if due is None:
             deadlines.clear("ask")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from unisono.identity import ProcessId
 from unisono.reliable.fragments import OrderedAssembly
+from unisono.reliable.gaps import HORIZON_LIMIT, Gaps
 from unisono.reliable.holding import Holding
-from unisono.reliable.tickets import Tickets
 from unisono.reliable.windows import Offer, ReceiveWindow
 from unisono.settings import Settings
 from unisono.virtual_synchrony.session.relaying import RELAY_ROOM_BYTES
@@ -27,17 +27,17 @@ class Incoming:
         "_limit",
         "assembly",
         "bound",
+        "gaps",
         "holding",
         "source",
         "started",
-        "tickets",
         "window",
     )
 
     def __init__(self, source: ProcessId, settings: Settings, start: int = 1) -> None:
         self.source = source
         self.window = ReceiveWindow(start, settings.receive_buffer_bytes)
-        self.tickets = Tickets()
+        self.gaps = Gaps(self.window)
         self.assembly = OrderedAssembly(settings.message_limit_bytes + RELAY_ROOM_BYTES)
         self.holding = Holding(NO_BOUND)
         """Nothing is dropped from it that somebody may lack: what has no room is not taken in."""
@@ -62,7 +62,7 @@ class Incoming:
         """Up to where something is asked for: what would find no room is not, until there is some."""
         if self._limit - self.holding.bytes < self._datagram:
             return 0
-        return NO_BOUND if self.window.room >= self._datagram else self.window.next
+        return self.window.contiguous + HORIZON_LIMIT if self.window.room >= self._datagram else self.window.next
 
     def take_in(self, packet: DataPacket, due: int) -> bool:
         """Keep a datagram for its turn; missing sequences before it are asked for when `due`. False: nothing new."""
@@ -85,7 +85,7 @@ class Incoming:
         for message in messages:
             offer = window.offer(message)
             if offer is Offer.TAKEN:
-                self.tickets.fill(message.sequence)
+                self.gaps.tickets.fill(message.sequence)
                 new = True
             elif offer is Offer.FULL:
                 self._miss(message.sequence, due)
@@ -98,25 +98,26 @@ class Incoming:
 
     def expect(self, sequence: int, due: int) -> bool:
         """The source has sent up to here: what of it was not known to exist is missing."""
-        unknown = self.window.announce(sequence)
-        if unknown is None:
-            return False
-        self.tickets.open(*unknown, due)
-        return True
+        return self.gaps.announce(sequence, due, self.horizon)
 
     def _miss(self, sequence: int, due: int) -> None:
         self._full = True
-        if sequence not in self.tickets:
-            self.tickets.open(sequence, sequence, due)
+        self.gaps.miss(sequence, due, self.horizon)
+
+    def next_due(self, now: int) -> int | None:
+        """When to ask for something, where there is room for what is missing."""
+        if not self.gaps:
+            return None
+        horizon = self.horizon
+        self.gaps.look_further(now, horizon)
+        return self.gaps.tickets.next_due(horizon)
 
     def admit_all(self, due: int) -> None:
         """The view ends with what its members agreed on, which must come in: its source's window bounds it."""
         self._limit = NO_BOUND
         if self._full:
             self._full = False
-            self.tickets.drop_below(self.window.highest + 1)
-            for first, last in self.window.missing():
-                self.tickets.open(first, last, due)
+            self.gaps.renew(due, self.horizon)
 
     def next(self) -> DataMessage | None:
         """The next message that may be delivered; what cannot be yet stays."""

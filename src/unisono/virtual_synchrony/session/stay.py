@@ -91,11 +91,12 @@ class Stay:
         return streams.own_floor() >= streams.own.sequence
 
     def _become_outside(self, step: Step) -> None:
+        late = self.phase is Phase.LEAVING and not self._context.deadlines.is_set("leave")
         self.phase = Phase.OUTSIDE
         self._context.deadlines.clear_all()
         for ticket in self._flow.outgoing.drop_queue():
             step.deliver(SendRefused(ticket, Reason.NOT_MEMBER))
         self._flow.void_future(step, "return")
-        step.record(MembershipRow(kind="LEAVE"))
-        step.deliver(Left())
+        step.record(MembershipRow(kind="LEAVE", reason="timeout" if late else None))
+        step.deliver(Left(not late))
         step.effect(LeaveAddress(self._context.multicast))

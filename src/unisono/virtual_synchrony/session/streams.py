@@ -66,8 +66,8 @@ class Streams:
         if stream is None:
             step.note(Reason.NOT_A_MEMBER)
             return None
-        missing = bool(stream.tickets)
-        asked = stream.tickets.asked_at(packet.messages[0].sequence) if missing else None
+        missing = bool(stream.gaps)
+        asked = stream.gaps.tickets.asked_at(packet.messages[0].sequence) if missing else None
         new = stream.take_in(packet, step.now + self._context.settings.request_delay)
         stream.holding.release(packet.stable)
         if not new:
@@ -75,7 +75,7 @@ class Streams:
             return None
         if asked is not None:
             self._context.learn_answer_time(step.now - asked)
-        if stream.tickets and not missing:
+        if stream.gaps and not missing:
             step.mark("gap")
         return stream
 
@@ -163,11 +163,10 @@ class Streams:
         """Ask for what is due to be asked for."""
         settings = self._context.settings
         for source, stream in self.incoming.items():
-            horizon = stream.horizon if stream.tickets else 0
-            due = stream.tickets.next_due(horizon)
+            due = stream.next_due(step.now)
             if due is None or due > step.now:
                 continue
-            ranges, tries = stream.tickets.request(step.now, self._wait, SESSION_RANGE_LIMIT, horizon)
+            ranges, tries = stream.gaps.tickets.request(step.now, self._wait, SESSION_RANGE_LIMIT, stream.horizon)
             if tries:
                 step.mark("repair-asked-again")
             most = min(len(ranges), self._context.writer.range_room)
@@ -176,13 +175,9 @@ class Streams:
             for first, last in ranges[:most] if settings.trace else ():
                 step.record(repair_row("RTR", source, first, last, target.name))
 
-    def next_due(self) -> int | None:
+    def next_due(self, now: int) -> int | None:
         """When to ask next."""
-        dues = [
-            due
-            for stream in self.incoming.values()
-            if stream.tickets and (due := stream.tickets.next_due(stream.horizon)) is not None
-        ]
+        dues = [due for stream in self.incoming.values() if (due := stream.next_due(now)) is not None]
         return min(dues, default=None)
 
     def _wait(self, tries: int) -> Wait:

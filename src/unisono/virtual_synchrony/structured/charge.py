@@ -192,14 +192,15 @@ class ChargeGroup:
         return not self._queue and not self._in_flight and self._sends is not Sends.BLOCKED
 
     def _become_outside(self, step: Step) -> None:
+        late = self._phase is Phase.LEAVING and not self._deadlines.is_set("leave")
         self._phase = Phase.OUTSIDE
         self._deadlines.clear_all()
         for _, ticket in self._queue:
             if ticket is not None:
                 step.deliver(SendRefused(ticket, Reason.NOT_MEMBER))
         self.said.append(Exit(self._name))
-        step.record(MembershipRow(kind="LEAVE"))
-        step.deliver(Left())
+        step.record(MembershipRow(kind="LEAVE", reason="timeout" if late else None))
+        step.deliver(Left(not late))
 
     def _finish(self, step: Step) -> list[Effect]:
         for name in self._deadlines.expire(step.now):

@@ -1,0 +1,30 @@
+"""Bugs to plant in what a receiver keeps, and in how it finds its way: each is a change of one method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+from msgspec.msgpack import encode
+
+from tests.simulation.planted_bugs import PlantedBug, planted_bug
+from unisono.reliable.gaps import Gaps
+from unisono.wire.messages import ControlMessage
+from unisono.wire.writing import DatagramWriter
+
+
+@planted_bug("every datagram that finds no room has a ticket", "stalled-under-flood", "L7")
+def tickets_without_limit(patch: pytest.MonkeyPatch) -> None:
+    original = Gaps.look_further
+    patch.setattr(Gaps, "look_further", lambda self, due, horizon: original(self, due, 1 << 62))
+
+
+@planted_bug("a view is said whole, however large it is", "oversize-views", "L9", "L10")
+def views_in_one_piece(patch: pytest.MonkeyPatch) -> None:
+    def whole(self: DatagramWriter, messages: Iterable[ControlMessage]) -> Iterator[tuple[int, bytes]]:
+        return ((message.code, encode(message)) for message in messages)
+
+    patch.setattr(DatagramWriter, "_fitting", whole)
+
+
+PLANTED_RECEIVERS = [item for item in list(globals().values()) if isinstance(item, PlantedBug)]
