@@ -70,6 +70,14 @@ class Agreement:
         if opinion is not None and self._process in opinion.failed:
             del self.opinions[stranger]
 
+    def forget(self, processes: Iterable[ProcessId]) -> None:
+        """They are members no more, by their own word, and nobody need leave them out."""
+        for process in processes:
+            self.procs.discard(process)
+            self.unheard.discard(process)
+            self.lacking.pop(process, None)
+            self.opinions.pop(process, None)
+
     def accusers(self, suspect: ProcessId) -> set[ProcessId]:
         """Who cannot go on with a process. Whoever accuses this one, which lives, is no witness against others."""
         others = {process for process, opinion in self._witnesses() if suspect in opinion.accused}
@@ -89,8 +97,8 @@ class Agreement:
     def failed(self, arbitrate: bool) -> set[ProcessId]:
         """Who is left out, by all that is known; `arbitrate` when waiting longer would change nothing."""
         others = self.procs - {self._process}
-        newest = {process.name: process for process in sorted(self.procs)}
-        out = {process for process in others if process in self.gone or newest[process.name] != process}
+        newest = {process.name: process for process in sorted(self.procs - self.gone)}
+        out = {process for process in others if newest.get(process.name) != process}
         out |= {process for process in others if process in self.opinions and self.opinions[process].out}
         observing = self.procs - self.accused - out
         for suspect in others - out:
