@@ -189,6 +189,30 @@ def test_who_stops_listening_or_ends_leaves_the_address_free(realm: str, make: M
     run(main())
 
 
+@pytest.mark.parametrize("closed", [True, False])
+@pytest.mark.parametrize("loop", ["plain", "fast"])
+def test_nothing_stays_open_beside_a_peer_that_never_closes(realm: str, make: Make, loop: str, closed: bool) -> None:
+    """Like one that is stopped: it neither reads nor closes. The channel was closed before the end, or not."""
+
+    async def main() -> None:
+        address = make(realm)
+        listener = address.listen()
+        other = Post(realm, make(realm))
+        other.do(OpenChannel(Channel(1), SITE))
+        peer, _ = await asyncio.get_running_loop().sock_accept(listener)
+        peer.sendall(other.channels.introduction)
+        assert await told(other, 1) == [ChannelOpened(Channel(1), SITE, False)]
+        if closed:
+            other.do(CloseChannel(Channel(1)))
+        await other.channels.stop()
+        with pytest.raises(BrokenPipeError):
+            peer.sendall(b"to one who is gone")
+        peer.close()
+        address.release(listener)
+
+    run_on(loop, main())
+
+
 def test_realms_are_apart(realm: str, make: Make) -> None:
     async def main() -> None:
         here, there = Post(realm, make(realm)), Post(realm + "-other", make(realm + "-other"))

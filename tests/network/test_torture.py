@@ -24,7 +24,7 @@ def test_a_short_torture_is_as_demanded_and_spoiled_logs_are_not(tmp_path: Path,
     drive(make_plan(kind, 1, SECONDS), tmp_path / "run", trace=False)
     verdict = check(tmp_path / "run", timely=False)
     assert verdict.complaints == {}
-    assert min(verdict.counts.values()) > 0
+    assert min(verdict.counts[name] for name in ("deliveries", "views", "journeys", "leaves")) > 0
 
     logs = {path.stem: read_log(path)[0] for path in sorted((tmp_path / "run").glob("*.log"))}
     tried = 0

@@ -46,7 +46,7 @@ def test_a_range_that_was_never_sent_takes_nothing_from_what_is_lost() -> None:
 
 
 def test_a_receiver_that_slept_does_not_hold_its_source_to_the_least_rate() -> None:
-    """A window was sent in one interval; two seconds later it is asked for bit by bit, and others repair most of it."""
+    """A window was sent in one interval; two seconds later it is asked for bit by bit, and others repair most."""
     pacing = Pacing(4 * MIB, 1400)
     for sequence in range(800):
         pacing.on_sent(INTERVAL * sequence // 800, 1, 1400)

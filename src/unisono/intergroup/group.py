@@ -419,7 +419,7 @@ class IntergroupEngine:
             self._receiving.consider(step, packet.source, fact.source)
             self._receiving.on_data(step, packet, fact.source)
         else:
-            self._repairing.on_repaired(step, data)
+            self._repairing.on_repaired(step, data, packet.source)
             self._receiving.on_repair(step, data)
         self._speaking.on_waited_for(step, data.messages[-1].timestamp)
 
@@ -577,7 +577,7 @@ class IntergroupEngine:
                 self._repairing.expire(step.now)
                 if self._context.role == "sender":
                     self._speaking.keep_informed(step)
-                if self._phase is Phase.MEMBER:
+                if self._takes_part:
                     self._membership.watch(step)
                 self._speaking.lose_patience(step)
             elif name == "probe":

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from struct import Struct as Layout
 
 from xxhash import xxh3_64_intdigest
@@ -47,6 +47,11 @@ CONNECT_SECONDS = 15.0
 ACCEPT_PAUSE_SECONDS = 1.0
 """How long to wait when the system has no more room for connections."""
 
+PART_SECONDS = 0.2
+"""When a process ends, its peers have so long to close too: one that is stopped is not waited for longer."""
+FLUSH_SECONDS = 1.0
+"""So long what was sent has to leave this process then."""
+
 _INTRODUCTION = Layout("<4sBQH")
 _MAGIC, _VERSION = b"unis", 1
 
@@ -66,6 +71,8 @@ class Channels:
         self._ends: dict[Channel, End] = {}
         self._opening: dict[Channel, asyncio.Task[None]] = {}
         self._strangers: set[End] = set()
+        self._connections: set[End] = set()
+        """All that there are, those included that are closed here and not yet by the peer."""
         self._site = site or site_address(realm)
         self._at_site: socket.socket | None = None
         self._server: asyncio.AbstractServer | None = None
@@ -111,17 +118,15 @@ class Channels:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._server is not None:
             self._server.close()
-        ends = [*self._ends.values(), *self._strangers]
+        for end in [*self._ends.values(), *self._strangers]:
+            end.finish()
         self._ends.clear()
         self._strangers.clear()
-        for end in ends:
-            end.finish()
-        if ends:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(1.0):
-                    await asyncio.gather(*(end.gone.wait() for end in ends))
-        for end in ends:
+        await _all_gone(self._connections, PART_SECONDS)
+        await _all_gone([end for end in self._connections if end.unsent], FLUSH_SECONDS)
+        for end in list(self._connections):
             end.abort()
+        await _all_gone(self._connections, FLUSH_SECONDS)
         self._socket.close()
 
     def _tell(self, fact: Fact) -> None:
@@ -256,6 +261,7 @@ class Channels:
     def connected(self, end: End) -> bool:
         """A connection stands; whether there is room for it."""
         accepted = len(self._strangers) + sum(channel < 0 for channel in self._ends)
+        self._connections.add(end)
         if self._closed or (end.channel is None and accepted >= ACCEPTED_LIMIT):
             self.count("channel: no room for another")
             return False
@@ -289,6 +295,7 @@ class Channels:
 
     def ended(self, end: End, reason: str | None) -> None:
         """An end is gone: closed by the peer, or failed with a reason."""
+        self._connections.discard(end)
         self._strangers.discard(end)
         channel = end.channel
         if channel is None:
@@ -298,3 +305,12 @@ class Channels:
                 self._tell(ChannelFailed(channel, reason or "refused"))
             return
         self._tell(ChannelClosed(channel) if reason is None else ChannelFailed(channel, reason))
+
+
+async def _all_gone(ends: Iterable[End], seconds: float) -> None:
+    """Wait until these are closed, but no longer than that."""
+    waits = [end.gone.wait() for end in ends]
+    if waits:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*waits)

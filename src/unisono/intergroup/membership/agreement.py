@@ -70,6 +70,14 @@ class Agreement:
         if opinion is not None and self._process in opinion.failed:
             del self.opinions[stranger]
 
+    def forget(self, processes: Iterable[ProcessId]) -> None:
+        """They are members no more, by their own word, and nobody need leave them out."""
+        for process in processes:
+            self.procs.discard(process)
+            self.unheard.discard(process)
+            self.lacking.pop(process, None)
+            self.opinions.pop(process, None)
+
     def accusers(self, suspect: ProcessId) -> set[ProcessId]:
         """Who cannot go on with a process. Whoever accuses this one, which lives, is no witness against others."""
         others = {process for process, opinion in self._witnesses() if suspect in opinion.accused}

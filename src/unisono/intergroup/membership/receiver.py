@@ -258,8 +258,7 @@ class ReceiverRepair:
             if along or not self._lives(view, step.now):
                 self._start_anew(step, "a view was missed")
             return
-        ahead = ordered.presented is not None and ordered.presented.id > origin.last
-        if ahead or any(ordered.delivered(source) > last for source, last in origin.cut):
+        if ordered.goes_beyond(origin):
             self._start_anew(step, "more was delivered than belongs to the view", message)
             return
         for source, last in origin.cut:
