@@ -100,11 +100,11 @@ class Agreement:
         newest = {process.name: process for process in sorted(self.procs - self.gone)}
         out = {process for process in others if newest.get(process.name) != process}
         out |= {process for process in others if process in self.opinions and self.opinions[process].out}
-        observing = self.procs - self.accused - out
+        observing, gone = self.procs - self.accused - out, frozenset(out)
         for suspect in others - out:
             observers = len(observing - {suspect})
             enough = min(observers, max(2, observers // 2 + 1))
-            if len(self.accusers(suspect) | self._join_in(suspect)) >= enough:
+            if len((self.accusers(suspect) | self._join_in(suspect)) - gone) >= enough:  # who is out accuses nobody
                 out.add(suspect)
         return out | self._at_odds(out) if arbitrate else out
 
