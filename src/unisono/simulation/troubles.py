@@ -20,6 +20,8 @@ PACKET_FAULTS = frozenset(("lose", "duplicate", "reorder", "corrupt", "delay", "
 LINK_FAULTS = frozenset(("partition", "one_way", "isolate"))
 HOPELESS_LOSS = 0.9
 """A network that loses this much is no network: nothing is expected of it."""
+LEAST_DATAGRAM = 576
+"""A network that carries no datagram of so many bytes is none; where larger ones are lost, small ones go on."""
 _MILLION = 1_000_000
 
 
@@ -233,6 +235,14 @@ class Troubles:
     def _connected(self, a: int, b: int) -> bool:
         return not any(_cuts(fault, a, b) for fault in self._links.values())
 
+    def _least_datagram(self, fault: Fault) -> int:
+        """What a network must carry; sessions cannot go on without a member whose messages are too large.
+
+        Where it carries no more for ever, nobody can be in one view with who sends what is too large.
+        """
+        whole = fault.lasts == FOREVER or self._stage.cast.server_machines
+        return self._stage.datagram_bytes if whole else LEAST_DATAGRAM
+
     def _taken_away(self, fault: Fault) -> list[str]:
         """The members of whom nothing is expected while the fault lasts."""
         stage = self._stage
@@ -246,8 +256,8 @@ class Troubles:
             away = set(sides[0])
         elif fault.kind in ("isolate", "pause", "slow", "stop_reading"):
             away = set(fault.members)
-        elif fault.kind == "oversize" and fault.above is not None and fault.above >= stage.datagram_bytes:
-            pass  # whatever a member sends fits
+        elif fault.kind == "oversize" and fault.above is not None and fault.above >= self._least_datagram(fault):
+            pass  # what is too large for it must not hold up the rest
         elif fault.kind in ("limit", "oversize") or (fault.kind == "lose" and (fault.rate or 0) >= HOPELESS_LOSS):
             away = set(fault.members or fault.targets or range(len(names)))
         if away.issuperset(servers := stage.cast.server_machines) and servers:
