@@ -687,11 +687,20 @@ class MembershipRepair:
         if self._context.process in members:  # this process went back before the view came to stand
             self.on_gone(step, source)
             return
-        left_out = set() if self._said is None else {*self._said.failed}
-        if message.proposal and not left_out.issuperset(members):
+        if message.proposal and self._goes_on_elsewhere({*members}):
             self._tell_excluded(step)
         for process in members:
             self.on_gone(step, process)
+
+    def _goes_on_elsewhere(self, gone: set[ProcessId]) -> bool:
+        """Whether this view goes on where these have gone to: not where more of its members stay than have gone, and
+        not where they were to be left out here."""
+        assert self.view is not None
+        if self._said is not None and gone <= {*self._said.failed}:
+            return False
+        there = gone & {*self.view.members}
+        staying = {*self.view.members} - there - self._agreement.gone
+        return len(there) >= len(staying)
 
     def _tell_excluded(self, step: Step) -> None:
         """The others go on without this process; its application hears that once for each view."""
