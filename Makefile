@@ -71,7 +71,7 @@ structured: $(STAMP) ## Let one client more join a session of 100 and of 1,000, 
 audience: $(STAMP) ## Let a hundred receivers come and go in a second for a minute, and measure 10 to 1,000 that stay
 	$(BIN)/python -m tests.campaigns.audience
 
-explore: $(STAMP) ## Try every order of what can happen in one repair of three members, within bounds; some minutes
+explore: $(STAMP) ## Try every order of what can happen in a repair, a leave and a change of role of three members, within bounds; some minutes
 	$(BIN)/python -m tests.exploration
 
 missed: $(STAMP) ## Plant the bugs that exploring catches, and count the seeds of chaos that catch them; an hour

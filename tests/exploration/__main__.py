@@ -1,7 +1,8 @@
 """Explores every order of what can happen in one repair of three members: `make explore`.
 
 From each start as many states as LIMIT says, breadth first; it says so where that leaves states out. Starts, the
-number of timers and the limit may be given: `python -m tests.exploration --timers 3 "crashed member"`.
+number of timers and the limit may be given: `python -m tests.exploration --timers 3 "crashed member"`. Then every order
+of a leave and of a change of role within DEPARTURES from the calm one, those at most NEAR packets apart.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import sys
 from time import process_time
 
+from tests.exploration import schedules
 from tests.exploration.explorer import Explorer
 from tests.exploration.starts import STARTS
 from tests.exploration.whole import Bounds
@@ -20,16 +22,22 @@ TIMERS = {"crashed member": 3, "last word": 2}
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("starts", nargs="*", help=", ".join(STARTS))
+    parser.add_argument("starts", nargs="*", help=", ".join((*STARTS, *schedules.STARTS)))
     parser.add_argument("--timers", type=int, help="how many timers may expire")
     parser.add_argument("--sends", type=int, default=0, help="how many messages may be sent meanwhile")
     parser.add_argument("--limit", type=int, default=1_000_000, help="how many states of each start")
+    parser.add_argument("--departures", type=int, default=2, help="from the calm order of a leave or a change of role")
+    parser.add_argument("--near", type=int, default=2, help="so many packets between two departures at most")
     chosen = parser.parse_args()
+    every = (*STARTS, *schedules.STARTS)
     for name in chosen.starts:
-        if name not in STARTS:
-            parser.error(f"{name!r} is not one of {', '.join(STARTS)}")
+        if name not in every:
+            parser.error(f"{name!r} is not one of {', '.join(every)}")
     states = violations = 0
-    for name in chosen.starts or STARTS:
+    for name in chosen.starts or every:
+        if name in schedules.STARTS:
+            violations += not explore_orders(name, chosen.departures, chosen.near)
+            continue
         timers = TIMERS.get(name, 1) if chosen.timers is None else chosen.timers
         states_here, sound = explore(name, Bounds(timers=timers, sends=chosen.sends), chosen.limit)
         states += states_here
@@ -55,6 +63,19 @@ def explore(name: str, bounds: Bounds, limit: int) -> tuple[int, bool]:
         for number, words in enumerate(found.path, 1):
             print(f"  {number:3}. {words}")
     return found.states, found.violation is None
+
+
+def explore_orders(name: str, departures: int, near: int) -> bool:
+    """Try every order of a leave or of a change of role; returns whether all were as they should be."""
+    began = process_time()
+    found = schedules.explore(name, departures, near)
+    spent = process_time() - began
+    print(f"{name}: {found.orders} orders of {found.packets} packets, {departures} departures, {spent:.0f} s of CPU")
+    if found.complaint is not None:
+        print(f"  {found.complaint}")
+        for packet, kind in found.order:
+            print(f"  packet {packet}: {kind}")
+    return found.complaint is None
 
 
 if __name__ == "__main__":

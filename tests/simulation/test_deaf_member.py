@@ -50,7 +50,7 @@ def test_the_others_are_not_out_and_it_is_back_soon(seed: int) -> None:
 
 
 def test_where_anybody_who_goes_shuts_the_others_out_they_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MembershipRepair, "_goes_on_elsewhere", lambda self, gone: True)
+    monkeypatch.setattr(MembershipRepair, "_is_left_out", lambda self, members: True)
     assert told_excluded(outcome(0)) == {"p0", "p1", "p2", "p3"}
 
 

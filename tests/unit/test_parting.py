@@ -27,7 +27,7 @@ def view(members: int, name: str = "n" * 60) -> NewView:
     stands = ViewId(5, processes[0], 1)
     seats = tuple(Seat(process, 1, 1, 1) for process in processes)
     origin = Origin(stands, stands, processes, tuple(UpTo(process, 0) for process in processes))
-    return NewView(1, stands, stands, seats, (origin,), (), processes, b"")
+    return NewView(1, stands, stands, seats, (origin,), (), (), processes, b"")
 
 
 def packets(datagrams: list[bytes]) -> list[ControlPacket]:

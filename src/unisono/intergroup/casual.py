@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from unisono.identity import ProcessId
+from unisono.identity import ProcessId, StartPoint
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
 from unisono.intergroup.reasons import Reason
@@ -18,11 +18,13 @@ from unisono.wire.messages import CHANGE, FRAGMENT, LEAVE, DataMessage, DataPack
 class CasualReceiver:
     """Puts fragments together and hands whole messages to `take`, while the application keeps up."""
 
-    __slots__ = ("_context", "_delivery", "scattered")
+    __slots__ = ("_context", "_delivery", "scattered", "taken")
 
     def __init__(self, context: Context, delivery: Delivery) -> None:
         self._context = context
         self._delivery = delivery
+        self.taken: dict[ProcessId, StartPoint] = {}
+        """Where each source goes on after the latest message of it that came whole."""
         self.scattered = ScatteredAssembly(context.settings.message_limit_bytes + MESSAGE_OVERHEAD_BYTES)
 
     def on_data(self, step: Step, packet: DataPacket) -> None:
@@ -38,6 +40,8 @@ class CasualReceiver:
             return False
         whole = self._assemble(step, source, message) if message.flags & FRAGMENT else message
         if whole is not None:
+            point = StartPoint(source, whole.sequence + 1, whole.number + 1)
+            self.taken[source] = max(self.taken.get(source, point), point)
             self.take(step, source, whole)
         return True
 
@@ -58,6 +62,7 @@ class CasualReceiver:
 
     def forget(self, source: ProcessId) -> None:
         self.scattered.forget(source)
+        self.taken.pop(source, None)
 
     def _assemble(self, step: Step, source: ProcessId, fragment: DataMessage) -> DataMessage | None:
         whole = self.scattered.add(source, fragment, step.now)

@@ -69,6 +69,7 @@ class Following:
         "_presentation",
         "_repairing",
         "_sending",
+        "_taken",
         "_unneeded",
         "activations",
         "entering",
@@ -91,6 +92,8 @@ class Following:
         self._followed: dict[ProcessId, None] = {}
         self._entering: dict[ProcessId, None] = {}
         """Who has said that it is about to be a sender."""
+        self._taken: dict[ProcessId, StartPoint] = {}
+        """Where each goes on that the application has had messages of and that is not followed now."""
         self._unneeded: dict[ProcessId, Address] = {}
         """Who was heard while nobody here wanted it."""
         self.entering: Entering | None = None
@@ -149,6 +152,7 @@ class Following:
             stream.cut = None
             if not self._needs(source.name) or (stream.silent and stream.ending is not None):
                 self._context.tell(step, stream.address, Deactivation(source, stream.attempt))
+                self.note_taken(stream.point)
                 del self.streams[source]
                 self._repairing.forget(source)
             elif stream.ending is None:  # it counts this process already; now it hears whether it is waited for
@@ -161,6 +165,16 @@ class Following:
             for _, stream in sorted(self.streams.items()):
                 self._present_news(step, stream)
         self._catch_up(step, self.streams)
+
+    def note_taken(self, point: StartPoint) -> None:
+        """The application has had a source's messages up to there, by whatever service: they are not for it again.
+
+        A source that became a sender of late begins with messages that it has sent already.
+        """
+        known = self._taken.pop(point.source, None)
+        self._taken[point.source] = point if known is None else max(known, point)
+        while len(self._taken) > FOLLOWED_LIMIT:
+            del self._taken[next(iter(self._taken))]
 
     def look_for_entry(self, step: Step) -> None:
         """Look for a place where timestamp order can begin; until then all goes on as it is."""
@@ -193,6 +207,7 @@ class Following:
     def drop_out(self, step: Step) -> None:
         """Follow no view any more: what comes next has a gap before it, and stands in no order with what came."""
         step.flush()
+        self._delivery.drop_own()
         self._delivery.begin_stretch(absent=True)
         self._presentation = BySource(self._context, self._sending, self._delivery, self.streams)
         self.look_for_entry(step)
@@ -344,6 +359,9 @@ class Following:
         self.streams[source] = stream = Stream(
             source, address, message, self._context.settings, silent, timing, step.now
         )
+        taken = self._taken.pop(source, None)
+        if taken is not None and taken.sequence > message.sequence:
+            stream.skip_to(taken)
         self._presentation.add(step, stream)
         self._bury(step)
         self._context.deadlines.advance("report", step.now)

@@ -102,6 +102,8 @@ class Receiving:
         context = self._context
         if isinstance(self.casual, TimestampLatest):
             self.casual.release_all(step)
+        for _, point in () if self.casual is None else sorted(self.casual.taken.items()):
+            self.following.note_taken(point)
         step.flush()
         across = context.settings.across if service == "timestamp" else ""
         context.settings = replace(context.settings, service=service, sources=sources, across=across)

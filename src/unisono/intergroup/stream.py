@@ -158,16 +158,20 @@ class Stream:
     def enter(self, start: StartPoint, timestamp: int, era: int) -> None:
         """The source is in the view that begins at that time: what came before its start does not belong to it, nor
         what was sent before the era."""
+        self.skip_to(start)
+        self.cut = None
+        self.closed = False
+        self.reached = max(self.reached, timestamp)
+        self._spans = {mark: span for mark, span in self._spans.items() if mark.start >= era}
+
+    def skip_to(self, start: StartPoint) -> None:
+        """What comes next is this; nothing before it is wanted."""
         if self.window.next != start.sequence:
             self.window.skip_to(start.sequence)
             self.gaps.tickets.drop_below(start.sequence)
             self.assembly.clear()
         self.next_number = start.number
         self.place = start
-        self.cut = None
-        self.closed = False
-        self.reached = max(self.reached, timestamp)
-        self._spans = {mark: span for mark, span in self._spans.items() if mark.start >= era}
 
     def is_before(self, floor: int, mark: ViewMark) -> bool:
         """Whether what comes next is before that point of a view; of a message in parts its last one decides."""

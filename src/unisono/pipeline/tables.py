@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +39,10 @@ class Tables(Struct, frozen=True):
         table: DataFrame = getattr(self, name)
         return table
 
+    @property
+    def session(self) -> SparkSession:
+        return self.deliver.sparkSession
+
 
 def schema_of(family: str) -> StructType:
     """The columns of one family as Spark has them."""
@@ -55,38 +59,49 @@ def read_runs(
     return read_tables(session, as_tables(find_runs(paths), folder, progress))
 
 
-def read_tables(session: SparkSession, directories: Sequence[Path]) -> Tables:
-    """The tables in these folders; where two folders have a run of the same name, the folder is added to it."""
+def read_tables(session: SparkSession, directories: Sequence[Path], elsewhere: Collection[str] = ()) -> Tables:
+    """The tables in these folders; where two runs have one name, here or `elsewhere`, the folder is added to it."""
+    for directory in directories:
+        # A table that somebody in this session keeps must not stand for a run that was made anew in its place.
+        session.catalog.refreshByPath(str(directory.resolve()))
+    clashing = _clashing(directories, elsewhere)
+    files = {family: _files(directories, clashing, family) for family in FAMILIES}
+    return Tables(**{family: _read(session, directories, family, files[family]) for family in FAMILIES}, files=files)
+
+
+def _clashing(directories: Sequence[Path], elsewhere: Collection[str]) -> set[Path]:
+    """The folders with a run whose name another has too, as far as the ends of the files tell."""
+    if len(directories) + len(elsewhere) < 2:
+        return set()
     names = {directory: run_names(directory) for directory in directories}
-    count = Counter(name for found in names.values() for name in found or ())
-    clashing = [
-        directory
-        for directory, found in names.items()
-        if len(names) > 1 and (found is None or any(count[name] > 1 for name in found))
+    count = Counter([*(name for found in names.values() for name in found or ()), *elsewhere])
+    return {directory for directory, found in names.items() if found is None or any(count[name] > 1 for name in found)}
+
+
+def _files(directories: Sequence[Path], clashing: set[Path], family: str) -> tuple[TableFile, ...]:
+    return tuple(
+        TableFile(str(file.resolve()), f" in {directory}" if directory in clashing else "")
+        for directory in directories
+        for file in table_files(directory, family)
+    )
+
+
+def _read(session: SparkSession, directories: Sequence[Path], family: str, files: Sequence[TableFile]) -> DataFrame:
+    """One scan of all folders: a plan that grew with their number would be planned for longer than it runs."""
+    reader = session.read.schema(schema_of(family)).option("pathGlobFilter", "*.parquet")
+    table = reader.parquet(*(_location(directory, family) for directory in directories))
+    if not any(file.suffix for file in files):
+        return table
+    suffixes = {file.path: file.suffix for file in files}
+    # Rows know the file that they are from by an address with one slash, the list of files has three.
+    places = [
+        (place.replace("file:///", "file:/", 1), suffixes[unquote(urlsplit(place).path)])
+        for place in table.inputFiles()
     ]
-    plain = [directory for directory in directories if directory not in clashing]
-
-    def read(family: str) -> DataFrame:
-        reader = session.read.schema(schema_of(family)).option("pathGlobFilter", "*.parquet")
-        parts = [reader.parquet(*(_location(directory, family) for directory in plain))] if plain else []
-        for directory in clashing:
-            where = F.concat(F.col("run"), F.lit(_told_apart(directory)))
-            parts.append(reader.parquet(_location(directory, family)).withColumn("run", where))
-        return reduce(DataFrame.unionByName, parts).select(*schema_of(family).names)
-
-    def files(family: str) -> tuple[TableFile, ...]:
-        return tuple(
-            TableFile(str(file.resolve()), _told_apart(directory) if directory in clashing else "")
-            for directory in directories
-            for file in table_files(directory, family)
-        )
-
-    return Tables(**{family: read(family) for family in FAMILIES}, files={family: files(family) for family in FAMILIES})
-
-
-def _told_apart(directory: Path) -> str:
-    """What is added to the name of a run that another folder has too."""
-    return f" in {directory}"
+    added = session.createDataFrame(places, "place string, suffix string")
+    together = table.select("*", F.col("_metadata.file_path").alias("place")).join(F.broadcast(added), "place", "left")
+    unknown = F.raise_error(F.concat(F.lit("no run is at "), "place"))
+    return together.withColumn("run", F.concat("run", F.coalesce("suffix", unknown))).select(*schema_of(family).names)
 
 
 def _location(directory: Path, family: str) -> str:

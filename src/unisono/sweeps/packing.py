@@ -6,7 +6,7 @@ import io
 import os
 import shutil
 import tarfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from unisono.errors import TraceError
 from unisono.trace.run_directory import is_run_directory
@@ -32,9 +32,31 @@ def unpack(packed: bytes, directory: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-            archive.extractall(aside, filter="data")
+            for member in archive:
+                _take_out(archive, member, aside)
         if is_run_directory(directory):
             shutil.rmtree(directory)
         aside.rename(directory)
     except (OSError, tarfile.TarError) as error:
         raise TraceError(f"cannot write the run {directory}: {error}") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _take_out(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Write one member below a folder: folders and files by names that stay there, and nothing else.
+
+    The filters of `extractall` are not in every Python that runs this, and a run has neither links nor owners.
+    """
+    name = PurePosixPath(member.name)
+    if name.is_absolute() or ".." in name.parts:
+        raise tarfile.ExtractError(f"{member.name!r} is not a name within a run")
+    place = folder / name
+    if member.isdir():
+        place.mkdir(parents=True, exist_ok=True)
+        return
+    content = archive.extractfile(member) if member.isreg() else None
+    if content is None:
+        raise tarfile.ExtractError(f"{member.name!r} is neither a file nor a folder")
+    with content, place.open("wb") as file:
+        shutil.copyfileobj(content, file)

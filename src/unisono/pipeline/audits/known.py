@@ -1,6 +1,7 @@
 """What a scan of deliveries knows beforehand: every message that was sent, and where lives and views turn.
 
-Each worker reads it once from the files of the smaller tables, and keeps it for its other tasks.
+Each worker reads it once from the files of the smaller tables, and keeps it for its other tasks of the same audit.
+A path does not tell what is read: runs are made anew in their places, and those of a lake are all made in one place.
 """
 
 from __future__ import annotations
@@ -119,16 +120,20 @@ class Known(Struct, eq=False):
 
 NOWHERE = Turns(_NOTHING, _NOTHING, np.asarray([NO_WORD]), np.asarray([NO_WORD]), _NOTHING, [None])
 
-_kept: dict[tuple[tuple[str, tuple[TableFile, ...]], ...], Known] = {}
+_kept: dict[str, Known] = {}
 
 
-def known(files: dict[str, tuple[TableFile, ...]]) -> Known:
-    """What these tables tell; the last one that was asked for is kept."""
-    key = tuple(sorted(files.items()))
-    if key not in _kept:
+def known(reading: str, files: dict[str, tuple[TableFile, ...]]) -> Known:
+    """What these tables tell, read once in one reading; another audit is another reading, whatever files it names."""
+    if reading not in _kept:
         _kept.clear()
-        _kept[key] = _load(files)
-    return _kept[key]
+        _kept[reading] = _load(files)
+    return _kept[reading]
+
+
+def forget(reading: str) -> None:
+    """Give back what this process kept of a reading that is over."""
+    _kept.pop(reading, None)
 
 
 def _load(files: dict[str, tuple[TableFile, ...]]) -> Known:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from threading import RLock
 from typing import Any, Generic, TypeVar
+from uuid import uuid4
 
 from msgspec.structs import replace
 from pyspark import StorageLevel
@@ -21,11 +22,12 @@ from unisono.pipeline.audits.activity import cut_off, ends, later_stretches, mov
 from unisono.pipeline.audits.agreed import agreed_views, eras, in_eras, span_starts, with_turns
 from unisono.pipeline.audits.fetch import fetch
 from unisono.pipeline.audits.keyed import keyed
-from unisono.pipeline.audits.known import load_walks
+from unisono.pipeline.audits.known import forget, load_walks
 from unisono.pipeline.audits.scan import scan
 from unisono.pipeline.audits.streams import streams, timeline
 from unisono.pipeline.audits.walks import Chunk, suspects
 from unisono.pipeline.columns import COMMON, MEMBER, MESSAGE, PROCESS, SOURCE, STREAM, VIOLATION, held, in_sessions
+from unisono.pipeline.spark.settled import release
 from unisono.pipeline.tables import Tables
 from unisono.trace.schema import FAMILIES
 
@@ -36,6 +38,9 @@ _OWN = {"source": "process", "source_incarnation": "incarnation"}
 _BYTES_A_ROW = 100
 _TOLD = ("kind", "position", "at", "truth", "host", "view", "service", "stretch")
 _PROCESS_COLUMNS = "run string, process string, incarnation bigint"
+LARGE = ("send", "deliver")
+"""The tables that are read by scans of their own."""
+FEW_FILES = 8
 
 T = TypeVar("T")
 
@@ -62,17 +67,33 @@ class Projections:
     """
 
     def __init__(self, whole: Tables) -> None:
-        self.whole = whole
-        self.session = whole.deliver.sparkSession
+        self.session = whole.session
         self.lock = RLock()
         self.made: dict[Callable[[Projections], Any], Any] = {}
         self._kept: list[DataFrame] = []
+        self._settled: list[DataFrame] = []
         self._shared: dict[str, DataFrame] = {}
-        self._sends = scan(whole, "send")
-        self._deliveries = scan(whole, "deliver")
+        self._reading = uuid4().hex
+        try:
+            self.whole = self._gathered(whole)
+            self._sends = self._scanned("send")
+            self._deliveries = self._scanned("deliver")
+        except BaseException:
+            self.close()
+            raise
         self.tables = replace(
-            whole, send=self._sends.where("part = 'stride'"), deliver=self._deliveries.where("part = 'stride'")
+            self.whole, send=self._sends.where("part = 'stride'"), deliver=self._deliveries.where("part = 'stride'")
         )
+
+    def _scanned(self, family: str) -> DataFrame:
+        found = scan(self.whole, family, self._reading)
+        self._settled.append(found)
+        return found
+
+    def _gathered(self, whole: Tables) -> Tables:
+        """The same tables; small ones in so many files that to open them takes long are read once."""
+        many = [family for family in FAMILIES if family not in LARGE and len(whole.files[family]) > FEW_FILES]
+        return replace(whole, **{family: self.keep(whole.family(family)) for family in many})
 
     @Projection
     def condensed_bytes(self) -> int:
@@ -82,8 +103,13 @@ class Projections:
     def close(self) -> None:
         for table in self._kept:
             table.unpersist()
+        for table in self._settled:
+            release(table)
         self._kept.clear()
+        self._settled.clear()
         self._shared.clear()
+        self.made.clear()
+        forget(self._reading)
 
     def keep(self, table: DataFrame) -> DataFrame:
         """Compute a table once, at its first use, and have it until the end."""
@@ -92,7 +118,9 @@ class Projections:
 
     def settle(self, table: DataFrame) -> DataFrame:
         """Compute a small table now, so that what reads it is planned without all that it was made from."""
-        return table.localCheckpoint()
+        settled = table.localCheckpoint()
+        self._settled.append(settled)
+        return settled
 
     def found(self, table: DataFrame) -> DataFrame | None:
         """A small table that is computed now; None where it is empty, as what is wrong mostly is."""
@@ -119,6 +147,11 @@ class Projections:
     def moments(self) -> DataFrame:
         """The first and last moments of deliveries in every short time, and whether they are of progress."""
         return self._deliveries.where("part = 'moment'").select("run", "at", "last_at", "remarkable")
+
+    @Projection
+    def heartbeats(self) -> DataFrame:
+        """The first and last moments, in every short time, at which a member delivered something from another."""
+        return self._deliveries.where("part = 'heartbeat'").select(*MEMBER, "at", "last_at")
 
     @Projection
     def counts(self) -> DataFrame:

@@ -6,11 +6,12 @@ Rows of a process come mostly in the order of their positions. Where they do not
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from unisono.pipeline.audits.coded import TableFile, as_dictionaries, read_file
@@ -24,46 +25,63 @@ PARTITION_ROWS = 200_000
 """What is condensed is kept in parts of about so many rows."""
 
 
-def scan(tables: Tables, family: str) -> DataFrame:
-    """What stands for the rows of a family, in few partitions; it is computed now."""
-    session = tables.family(family).sparkSession
-    found = _scan_files(session, tables, family, pieces(tables.files[family]))
-    if _is_out_of_order(found):
+def scan(tables: Tables, family: str, reading: str) -> DataFrame:
+    """What stands for the rows of a family, in few partitions; it is computed now, in the reading of one audit."""
+    parts = pieces(tables.files[family])
+    # Where there is so little that it is not worth a worker, it is done here and now.
+    scan_parts = _scan_here if len(parts) <= 1 else _scan_files
+    with _held(scan_parts(tables, family, parts, reading)) as found:
+        if not _is_out_of_order(found):
+            return _settled(found)
+    with _held(_scan_sorted(tables, family, reading)) as found:
+        return _settled(found)
+
+
+@contextmanager
+def _held(found: DataFrame) -> Iterator[DataFrame]:
+    """A table that is computed once for a while."""
+    found.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield found
+    finally:
         found.unpersist()
-        found = _scan_sorted(tables, family).persist(StorageLevel.MEMORY_AND_DISK)
-    rows = found.count()
-    settled = found.repartition(rows // PARTITION_ROWS + 1).localCheckpoint()
-    found.unpersist()
-    return settled
 
 
-def _scan_files(session: SparkSession, tables: Tables, family: str, parts: list[list[Part]]) -> DataFrame:
-    """By tasks, or here and now where there is so little that it is not worth a worker."""
+def _settled(found: DataFrame) -> DataFrame:
+    return found.repartition(found.count() // PARTITION_ROWS + 1).localCheckpoint()
+
+
+def _scan_here(tables: Tables, family: str, parts: list[list[Part]], reading: str) -> DataFrame:
+    batches = [batch for piece in parts for batch in _condense_piece(family, piece, tables.files, reading)]
     schema = from_arrow_schema(condensed_schema(family))
+    return tables.session.createDataFrame(_as_table(family, batches), schema)
+
+
+def _scan_files(tables: Tables, family: str, parts: list[list[Part]], reading: str) -> DataFrame:
+    """By tasks, each a piece at a time."""
     files = tables.files
-    if len(parts) <= 1:
-        batches = [batch for piece in parts for batch in _condense_piece(family, piece, files)]
-        return session.createDataFrame(_as_table(family, batches), schema)
 
     def condense_pieces(indexes: Iterator[Any]) -> Iterator[Any]:
         for batch in indexes:
             for index in batch.column(0).to_pylist():
-                yield from _condense_piece(family, parts[index], files)
+                yield from _condense_piece(family, parts[index], files, reading)
 
-    tasks = session.range(0, len(parts), 1, len(parts))
-    return tasks.mapInArrow(condense_pieces, schema).persist(StorageLevel.MEMORY_AND_DISK)
+    tasks = tables.session.range(0, len(parts), 1, len(parts))
+    return tasks.mapInArrow(condense_pieces, from_arrow_schema(condensed_schema(family)))
 
 
-def _condense_piece(family: str, piece: Sequence[Part], files: dict[str, tuple[TableFile, ...]]) -> Iterator[Any]:
+def _condense_piece(
+    family: str, piece: Sequence[Part], files: dict[str, tuple[TableFile, ...]], reading: str
+) -> Iterator[Any]:
     import pyarrow as pa
 
     tables = [read_file(part.file, columns_of(family), part.groups) for part in piece]
     together = tables[0] if len(tables) == 1 else pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-    for table in condense(family, together, known(files)):
+    for table in condense(family, together, known(reading, files)):
         yield from table.to_batches()
 
 
-def _scan_sorted(tables: Tables, family: str) -> DataFrame:
+def _scan_sorted(tables: Tables, family: str, reading: str) -> DataFrame:
     """The same of rows that Spark has sorted: those of a process are together and in order."""
     files = tables.files
 
@@ -71,7 +89,7 @@ def _scan_sorted(tables: Tables, family: str) -> DataFrame:
         import pyarrow as pa
 
         for some in _gathered(batches):
-            for table in condense(family, as_dictionaries(pa.Table.from_batches(some)), known(files)):
+            for table in condense(family, as_dictionaries(pa.Table.from_batches(some)), known(reading, files)):
                 yield from table.to_batches()
 
     ordered = tables.family(family).select(*columns_of(family)).repartition(*PROCESS)
