@@ -1,7 +1,8 @@
 """The receiver's half of the activation handshake (000 4.7.1), while it lasts.
 
 The source counts the receiver from its grant on, so that the receiver need not be in any stability report before it
-knows its activation point. Requests are repeated; a source that never answers is reported and left alone for a while.
+knows its activation point. Requests are repeated; a source that never answers is reported and left alone for a while,
+or until it asks this process.
 """
 
 from __future__ import annotations
@@ -70,6 +71,17 @@ class Activations:
         if activation is not None and not activation.resting and activation.due > by:
             activation.due = by
             self._context.deadlines.advance("activation", by)
+
+    def begin_anew(self, source: ProcessId, now: int) -> None:
+        """A source asks this process, so it hears it: what it did not answer before it may never have heard."""
+        activation = self._pending.get(source)
+        if activation is None:
+            return
+        activation.tries = 0
+        if activation.resting:
+            activation.resting = False
+            activation.due = now
+            self._context.deadlines.advance("activation", now)
 
     def forget(self, source: ProcessId) -> None:
         self._pending.pop(source, None)

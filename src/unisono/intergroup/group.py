@@ -482,6 +482,7 @@ class IntergroupEngine:
             elif message.target != self._context.process:
                 step.note(Reason.OTHER_LIFE)
             elif isinstance(message, ActivationRequest):
+                self._receiving.following.activations.begin_anew(source, step.now)
                 if message.sender and self._takes_part:
                     self._receiving.consider(step, source, address)
                 self._speaking.on_activation_request(step, source, address, message)
