@@ -31,7 +31,7 @@ def test_a_source_whose_receivers_miss_much_sends_more_slowly() -> None:
 
 @pytest.mark.parametrize(("loss", "held_back"), [(0.1, False), (0.2, False), (0.35, True), (0.5, True)])
 def test_a_line_that_loses_a_fifth_by_itself_is_put_up_with(loss: float, held_back: bool) -> None:
-    """As docs/delivery.md says: above three tenths a rate begins, and a fifth of a thousand messages a second is none."""
+    """As docs/delivery.md says: a rate begins above three tenths."""
     random, pacing = Random(1), Pacing(4 * MIB, 1400)
     for sequence in range(1, 10_000):
         pacing.on_sent(sequence * MILLISECOND, 1, 1400)
