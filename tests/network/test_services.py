@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +38,7 @@ from unisono.engine import (
     SyncLog,
 )
 from unisono.errors import NetworkError
+from unisono.runtime import channels as channels_module
 from unisono.runtime.addresses import numeric, spell, split
 from unisono.runtime.channels import Channels
 from unisono.runtime.driver import Driver
@@ -155,6 +158,36 @@ def test_a_channel_to_nobody_fails(realm: str) -> None:
         await deaf.channels.stop()
 
     run(main())
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_stopped_peer_delays_no_end_and_leaves_nothing_open(
+    realm: str, closed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other end stands, and then neither reads nor closes; the channel is closed here before, or in the end."""
+    monkeypatch.setattr(channels_module, "FLUSH_SECONDS", 3600.0)
+    monkeypatch.setattr(channels_module, "PART_SECONDS", 0.01)
+    peers: list[socket.socket] = []
+
+    async def main() -> None:
+        here = Post(realm)
+        here.channels.carry_out(OpenChannel(Channel(1), spell(listener.getsockname())))
+        peer, _ = await asyncio.get_running_loop().sock_accept(listener)
+        peers.append(peer)
+        await asyncio.get_running_loop().sock_sendall(peer, here.channels.introduction)
+        await until(lambda: last(here, ChannelOpened))
+        here.channels.carry_out(SendFrame(Channel(1), b"the last"))
+        if closed:
+            here.channels.carry_out(CloseChannel(Channel(1)))
+        await here.channels.stop()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        listener.setblocking(False)
+        run(main())
+        gc.collect()
+        peers[0].close()
+    assert not [str(one.message) for one in caught if "unclosed" in str(one.message)]
 
 
 def test_strangers_and_other_realms_get_no_channel(realm: str) -> None:

@@ -16,6 +16,7 @@ from unisono.engine import (
     Join,
     Leave,
     LoadState,
+    Record,
     SaveState,
     Send,
     multicast_address,
@@ -30,7 +31,7 @@ from unisono.runtime.storage import MemoryStorage
 from unisono.runtime.tracing import Tracer
 from unisono.sealing import NullSeal
 from unisono.settings import Settings
-from unisono.trace.schema import SendRow
+from unisono.trace.schema import MembershipRow, SendRow
 from unisono.trace.spool import read_spool
 from unisono.wire.messages import DataPacket
 from unisono.wire.reading import read_datagram
@@ -116,3 +117,19 @@ def test_rows_are_written_before_their_datagrams_leave(tmp_path: Path) -> None:
         assert [row.kind for row in rows[-2:]] == ["LEAVE", "END"]
 
     run(main())
+
+
+def test_what_is_written_in_the_middle_of_a_step_does_not_turn_its_clock_back(tmp_path: Path) -> None:
+    """An application reports, or reports are given up, while the effects of a step are carried out at its one time."""
+    tracer = Tracer(tmp_path, "p")
+    tracer.observe(Record(MembershipRow(kind="START", process="p", incarnation=1)), 100)
+    tracer.report("temperature", {"value": 1.0}, "", 250)
+    tracer.observe(Record(MembershipRow(kind="JOIN", group="g")), 200)
+    tracer.close(300, ended=True)
+    (spool,) = tmp_path.iterdir()
+    assert [(row.kind, row.at) for row in read_spool(spool)] == [
+        ("START", 100),
+        ("temperature", 250),
+        ("JOIN", 250),
+        ("END", 300),
+    ]

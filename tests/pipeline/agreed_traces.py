@@ -270,6 +270,8 @@ def unseen(ends: bool) -> Damage:
 
 EXCUSED = {"unseen end": unseen(ends=True)}
 """What looks like a gap (O4, O7) and is none."""
+BROKEN["the first lacks one"] = (without(ANNA, 6), ("D5", "anna", 10, None))
+BROKEN["the first has another order"] = (swapped(ANNA, 5, 6), ("O5", "anna", 10, None))
 BROKEN["missed at the end"] = unseen(ends=False), ("O7", "rosa", 1, "bert~2/1")
 
 # Anna has her views at 1, 5, 9 and 15, Bert at 1, 5, 9 and 11, Rosa at 1, 4, 8 and 13.

@@ -191,12 +191,30 @@ having min(coalesce(era, '')) <> max(coalesce(era, ''))
 
 _LEFT_BEHIND = f"""{same_member("m", "t")} and m.stretch = t.stretch and m.view = t.previous"""
 
-D5 = f"""
-with parties as (
+
+def _parties(transitions: str, order: str) -> str:
+    """Steps with the one that they are held against: one of those that are alike most, the first of them."""
+    return f"""
+looked as (
+    select t.*, (
+            select string_agg(format('{{}}~{{}}/{{}}', m.source, m.source_incarnation, m.number), ' ' order by {order})
+            from heard m where {_LEFT_BEHIND}
+        ) as digest,
+        t.a_whole or not bool_or(t.a_whole) over (partition by t.run, t."group", t.previous, t.view) as counted
+    from {transitions} t
+),
+alike as (
+    select *, count(*) filter (counted) over (partition by run, "group", previous, view, digest) as many from looked
+),
+parties as (
     select *, first_value(place) over w as first_place, first_value(stretch) over w as first_stretch,
         first_value(a_whole) over w as judged
-    from transitions window w as (partition by run, "group", previous, view order by not a_whole, place)
-),
+    from alike window w as (partition by run, "group", previous, view order by not counted, many desc, place)
+)"""
+
+
+D5 = f"""
+with {_parties("transitions", "m.source, m.source_incarnation, m.number")},
 sets as (
     select t.run, t."group", t.place, t.a_whole, t.a_start, 'mine' as side, m.source, m.source_incarnation, m.number
     from parties t join heard m on {_LEFT_BEHIND} where t.judged
@@ -215,11 +233,7 @@ select distinct run, 'D5', "group", place.process, place.incarnation, place.posi
 """
 
 O5 = f"""
-with parties as (
-    select *, first_value(place) over w as first_place, first_value(stretch) over w as first_stretch
-    from (from transitions where in_order(service))
-    window w as (partition by run, "group", previous, view order by not a_whole, place)
-),
+with {_parties("(from transitions where in_order(service))", "m.position")},
 common as (
     select t.run, t."group", t.place, m.position as here, o.position as there
     from parties t join heard m on {_LEFT_BEHIND}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.pipeline.duckdb_membership import MESSAGE, same_group, same_member
+from tests.pipeline.duckdb_membership import MESSAGE, same_group, same_life, same_member
 
 D13 = f"""
 with told as (
@@ -42,4 +42,63 @@ from owed o where not exists (
 group by o.run, o."group", o.process, o.incarnation, o.position, o.source, o.source_incarnation
 """
 
-AUDITS = {"D13": D13}
+L9 = f"""
+with stops as (from moves where kind in ('CRASH', 'END')),
+turns as (
+    select run, "group", process, incarnation, position, moment, clock(truth, host) as clock, false as held,
+        null as start from moves where kind in ('JOIN', 'LEAVE', 'SELF_FAIL', 'BOOTSTRAP')
+    union all
+    select run, "group", process, incarnation, position, moment, clock(truth, host),
+        reliable(service) and not session(service), start from views
+    union all
+    select run, "group", process, incarnation, position, coalesce(truth, "at"), clock(truth, host), false, null
+    from gauge where kind = 'GAUGE' and (not reliable(service) or session(service))
+),
+placed as (
+    select s.run, s."group", s.process as source, s.incarnation as source_incarnation, s.number, s.moment,
+        s.moment + 10000000000 as until, clock(s.truth, s.host) as clock, t.process, t.incarnation,
+        arg_max({{'position': t.position, 'held': t.held, 'start': coalesce(t.start, [])}}, t.position) as turn
+    from sends s join turns t on {same_group("s", "t")} and t.process <> s.process and t.moment <= s.moment
+        and t.clock = clock(s.truth, s.host)
+    group by s.run, s."group", s.process, s.incarnation, s.number, s.moment, s.truth, s.host, t.process, t.incarnation
+),
+named as (
+    select run, unnest(list_distinct(members)) as name, coalesce(truth, "at") as moment,
+        case edge when 'begin' then 1 else -1 end as step
+    from fault where kind = 'FAULT' and fault not in ('load', 'heal')
+),
+waiting as (
+    select * from placed p where turn.held
+        and len(list_filter(turn.start,
+            lambda one: one.source = p.source and one.incarnation = p.source_incarnation)) > 0
+        and not exists (from deliveries d where {same_member("d", "p")} and d.source <> d.process
+            and coalesce(d.truth, d."at") between p.moment and p.until)
+        and not exists (from views v where {same_member("v", "p")} and v.moment between p.moment and p.until)
+        and not exists (from moves m where {same_group("m", "p")} and m.kind in ('JOIN', 'LEAVE')
+            and m.moment between p.moment and p.until and ({same_life("m", "p")}
+                or (m.process = p.source and m.incarnation = p.source_incarnation)))
+        and not exists (from gauge g where {same_member("g", "p")} and g.kind = 'GAUGE'
+            and (not reliable(g.service) or session(g.service))
+            and coalesce(g.truth, g."at") between p.moment and p.until)
+        and not exists (from stops m where m.run = p.run and clock(m.truth, m.host) = p.clock
+            and m.moment between p.moment and p.until and ({same_life("m", "p")}
+                or (m.process = p.source and m.incarnation = p.source_incarnation)))
+        and exists (from stops m where m.run = p.run and clock(m.truth, m.host) = p.clock and m.moment > p.until
+            and {same_life("m", "p")})
+        and exists (from stops m where m.run = p.run and clock(m.truth, m.host) = p.clock and m.moment > p.until
+            and m.process = p.source and m.incarnation = p.source_incarnation)
+        and not exists (from named n where n.run = p.run and n.name in (p.process, p.source)
+            and n.moment between p.moment and p.until)
+        and coalesce((select sum(n.step) from named n where n.run = p.run and n.name = p.process
+            and n.moment < p.moment), 0) <= 0
+        and coalesce((select sum(n.step) from named n where n.run = p.run and n.name = p.source
+            and n.moment < p.moment), 0) <= 0
+),
+firsts as (
+    select run, "group", process, incarnation, turn.position as position,
+        min({{'t': moment, 's': source, 'i': source_incarnation, 'n': number}}) as first from waiting group by all
+)
+select run, 'L9', "group", process, incarnation, position, {MESSAGE % ("first.s", "first.i", "first.n")} from firsts
+"""
+
+AUDITS = {"D13": D13, "L9": L9}

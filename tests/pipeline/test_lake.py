@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from tests.pipeline.conftest import Call
 from unisono.errors import TraceError
 from unisono.pipeline.measures.catalogue import MEASURES
+from unisono.pipeline.workplace import Workplace
 from unisono.properties.damages import DAMAGES
 from unisono.properties.registry import PROPERTIES
 from unisono.simulation.draw import draw
@@ -149,12 +150,13 @@ def test_a_run_is_replaced_as_a_whole_or_not_at_all(
 
     place = lake / "quiet-lan-1"
     before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
-    left = lake / ".work" / "4194305"  # higher than any process number
-    left.mkdir(parents=True)
-    (left / "half").write_text("what a killed build left")
+    with Workplace(lake) as own:
+        killed = own.with_name(f"{own.name.partition('~')[0]}~4194305~7")  # higher than any process number
+    (killed / "half").mkdir(parents=True)
 
     def fail(paths: list[Path]) -> None:
         assert [path.name for path in paths[0].parent.iterdir()] == ["raw"]  # the new one is there in part
+        assert not killed.exists()
         raise TraceError("the disk is full")
 
     with monkeypatch.context() as patch:

@@ -55,6 +55,38 @@ def test_agreed_views_as_they_should_be() -> None:
     assert moved().violations() == []
 
 
+def test_d5_blames_the_one_that_lacks_a_message_although_it_is_the_first() -> None:
+    trace = in_v()
+    hear(trace, "alice", "alice")
+    for name in ("bob", "carol"):
+        hear(trace, name, "alice", "bob")
+    for name in ("alice", "bob", "carol"):
+        trace.agree(3, name, "w", NEXT)
+    found = [place for place in places(trace.violations()) if place[0] == "D5"]
+    assert found == [at("D5", "alice", 3)]
+
+
+def test_d5_takes_the_first_for_right_where_as_many_delivered_otherwise() -> None:
+    trace = in_v()
+    for name, sources in (("alice", ("alice",)), ("bob", ("alice", "bob"))):
+        hear(trace, name, *sources)
+    for name in ("alice", "bob"):
+        trace.agree(3, name, "w", NEXT)
+    found = [place for place in places(trace.violations()) if place[0] == "D5"]
+    assert found == [at("D5", "bob", 4)]
+
+
+def test_o5_blames_the_one_that_has_another_order_although_it_is_the_first() -> None:
+    trace = in_v()
+    hear(trace, "alice", "bob", "alice")
+    for name in ("bob", "carol"):
+        hear(trace, name, "alice", "bob")
+    for name in ("alice", "bob", "carol"):
+        trace.agree(3, name, "w", NEXT)
+    found = [place for place in places(trace.violations()) if place[0] == "O5"]
+    assert found == [at("O5", "alice", 4)]
+
+
 def test_m1_a_sender_is_in_its_own_view() -> None:
     trace = agreed()
     trace.agree(0, "carol", "v", BOTH, role="sender")

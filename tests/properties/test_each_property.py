@@ -174,6 +174,23 @@ def test_d1_a_message_is_not_delivered_before_it_is_sent() -> None:
     assert trace.violations() == [bob("D1", 1, "alice~1f/1", text)]
 
 
+def test_d1_on_one_host_a_message_is_not_delivered_before_it_is_sent() -> None:
+    for host, wrong in (("here", True), ("elsewhere", False)):
+        trace = pair()
+        trace.deliver(1, "bob", "alice", 1, truth=None, at=1_000, host="here")
+        trace.send(2, "alice", 1, truth=None, at=1_001, host=host)
+        text = "alice~1f/1 was not delivered as it was sent: sent at 1001, delivered at 1000."
+        assert trace.violations() == ([bob("D1", 1, "alice~1f/1", text)] if wrong else [])
+
+
+def test_d1_a_message_is_delivered_as_of_him_for_whom_it_was_sent() -> None:
+    trace = pair()
+    trace.send(1, "alice", 1, origin="carol~3c")
+    trace.deliver(2, "bob", "alice", 1)
+    text = "alice~1f/1 was not delivered as it was sent: origin carol~3c became None."
+    assert trace.violations() == [bob("D1", 1, "alice~1f/1", text)]
+
+
 def test_d1_without_global_times_a_delivery_may_be_seen_before_its_send() -> None:
     trace = pair()
     trace.deliver(1, "bob", "alice", 1, truth=None)

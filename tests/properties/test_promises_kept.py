@@ -68,3 +68,61 @@ def test_d13_what_came_before_the_start_points_is_not_owed() -> None:
     (view,) = [row for row in trace.rows if row.kind == "VIEW" and row.process == "bob" and row.view == "v"]
     view.start = [type(start)(start.source, start.incarnation, 20, 2) for start in view.start]  # type: ignore[union-attr]
     assert of(trace, "D13") == []
+
+
+def kept_waiting(*deliveries: float, until: float = 30) -> Trace:
+    """Alice sends every two seconds; something comes to bob at these times."""
+    trace = agreed()
+    for name in ("alice", "bob"):
+        trace.begin(0, name)
+        trace.agree(0, name, "v", {"alice": 1, "bob": 1})
+    for number in range(1, 11):
+        trace.send(2 * number, "alice", number, timestamp=10 * number)
+    for number, time in enumerate(deliveries, 1):
+        trace.deliver(time, "bob", "alice", number, timestamp=10 * number)
+    for name in ("alice", "bob"):
+        trace.membership(until, name, "END")
+    return trace
+
+
+def test_l9_nobody_stands_still_while_another_sends() -> None:
+    assert of(kept_waiting(3, 12, 21), "L9") == []
+    assert places(of(kept_waiting(3, 15, 21), "L9")) == [at("L9", "bob", 2, "alice~1f/2")]
+    assert places(of(kept_waiting(), "L9")) == [at("L9", "bob", 2, "alice~1f/1")]
+    assert of(kept_waiting(until=12), "L9") == []
+
+
+def test_l9_a_view_is_progress() -> None:
+    trace = kept_waiting(3, 21)
+    trace.agree(11, "bob", "w", {"alice": 5, "bob": 1})
+    assert of(trace, "L9") == []
+
+
+def test_l9_a_fresh_start_is_none() -> None:
+    trace = kept_waiting(3)
+    trace.membership(8, "bob", "SELF_FAIL", "market", "cannot follow")
+    assert places(of(trace, "L9")) == [at("L9", "bob", 2, "alice~1f/2")]
+
+
+def test_l9_who_is_away_gets_nothing() -> None:
+    """The fault may be over before the limit: the time begins anew when it is."""
+    for name in ("alice", "bob"):
+        trace = kept_waiting(3)
+        trace.fault(3, "isolate", "begin", name)
+        assert of(trace, "L9") == []
+        trace.fault(5, "isolate", "end", name)
+        assert places(of(trace, "L9")) == [at("L9", "bob", 2, "alice~1f/3")]
+
+
+def test_l9_nor_who_left_or_took_another_service() -> None:
+    trace = kept_waiting(3)
+    trace.membership(3.5, "bob", "LEAVE", "market")
+    assert of(trace, "L9") == []
+    trace = kept_waiting(3)
+    trace.rows.pop()
+    trace.membership(3.5, "bob", "CRASH")
+    assert of(trace, "L9") == []
+    trace = kept_waiting(3)
+    trace.service = "UU"
+    trace.gauge(3.5, "bob", 1, None)
+    assert of(trace, "L9") == []

@@ -109,7 +109,7 @@ def test_nobody_counts_who_asks() -> None:
         engines = [stage.engine(name) for name in "abcr"]
         return [
             (
-                sorted(engine._peers._newest),
+                sorted(engine._peers._last),
                 sorted(engine._receiving._heard),
                 len(engine._speaking.audience),
                 sorted(engine._membership.suspicion._links),
@@ -238,7 +238,7 @@ def test_what_else_a_prober_says_does_not_count() -> None:
     forge(stage, stranger, [ANSWER])
     stage.run("run 100ms")
     for name in ("a", "r"):
-        assert stage.engine(name)._peers.newest("stranger") is None
+        assert stage.engine(name)._peers.last("stranger") is None
         assert stage.play._world.stations[name].notes[Reason.NOT_ASKED] == 3
     goes_on(stage)
 

@@ -8,6 +8,9 @@ import pytest
 from msgspec.msgpack import encode
 
 from tests.simulation.planted_bugs import PlantedBug, planted_bug
+from unisono.identity import ProcessId
+from unisono.intergroup.membership.receiver import ReceiverRepair
+from unisono.intergroup.peers import Peers
 from unisono.reliable.gaps import Gaps
 from unisono.wire.messages import ControlMessage
 from unisono.wire.writing import DatagramWriter
@@ -25,6 +28,20 @@ def views_in_one_piece(patch: pytest.MonkeyPatch) -> None:
         return ((message.code, encode(message)) for message in messages)
 
     patch.setattr(DatagramWriter, "_fitting", whole)
+
+
+@planted_bug("a lower incarnation is nobody while a higher one is remembered", "clock-back", "L11")
+def lower_is_nobody(patch: pytest.MonkeyPatch) -> None:
+    def may_follow(self: Peers, peer: ProcessId, said: int | None, now: int, least: int) -> bool:
+        last = self.last(peer.name)
+        return last is None or peer >= last
+
+    patch.setattr(Peers, "may_follow", may_follow)
+
+
+@planted_bug("receivers go with whoever goes first", "step-out-drags", "L9", "L10")
+def first_branch(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ReceiverRepair, "_prefers", lambda self, *arguments: True)
 
 
 PLANTED_RECEIVERS = [item for item in list(globals().values()) if isinstance(item, PlantedBug)]

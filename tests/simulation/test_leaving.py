@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,14 @@ from tests.simulation.planted_leaving_bugs import PLANTED_LEAVING
 from tests.simulation.worlds import run_world, scenario
 from unisono import step_watch
 from unisono.intergroup.sending import Sending
+from unisono.properties.registry import PROPERTIES
 from unisono.simulation.draw import draw
 from unisono.simulation.scenario import Fault, MemberPlan, Network, Scenario, Workload
 from unisono.simulation.scenario_file import read_scenario
 from unisono.simulation.world import World
 from unisono.step_watch import StepOverrun
 from unisono.trace.schema import DeliverRow, MembershipRow, SendRow, ViewRow
-from unisono.units import MILLISECOND, SECOND
+from unisono.units import MICROSECOND, MILLISECOND, SECOND
 
 KEPT = Path(__file__).parent / "kept"
 
@@ -156,11 +158,50 @@ def test_a_last_word_that_cannot_be_delivered_delays_a_leave_no_longer_than_its_
     assert (cut_short.truth or 0) < (whole.truth or 0)
 
 
-@pytest.mark.parametrize("bug", PLANTED_LEAVING, ids=lambda bug: bug.name)
+COUNTED = [bug for bug in PLANTED_LEAVING if "D13" in bug.properties]
+
+
+@pytest.mark.parametrize("bug", COUNTED, ids=lambda bug: bug.name)
 def test_with_a_bug_planted_the_count_shows_what_is_lost(bug: PlantedBug, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a property names it, where the others are told that it left."""
     bug.plant(monkeypatch)
-    lost = [missing(run_world(kept(bug.scenario, seed)), "p0", 4 * SECOND) for seed in range(8)]
-    assert any("p1" in one for one in lost)
+    worlds = [run_world(kept(bug.scenario, seed)) for seed in range(8)]
+    assert any("p1" in missing(world, "p0", 4 * SECOND) for world in worlds)
+    assert set().union(*(world.monitors.counts for world in worlds)) & bug.properties
+
+
+def standstill(world: World, process: str) -> int:
+    """The longest time in which a process delivered nothing, while there was load."""
+    at = [row.truth or 0 for row in world.rows if isinstance(row, DeliverRow) and row.process == process]
+    return max(later - earlier for earlier, later in pairwise(at))
+
+
+@pytest.mark.parametrize("latency", [100 * MICROSECOND, 20 * MILLISECOND])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_last_word_that_one_acted_on_parts_nobody(seed: int, latency: int) -> None:
+    """`p0` has acted on the last word of `p2`; `p1` and `p2` cannot before they agree that `p3` is gone."""
+    drawn = kept("last-word", seed)
+    world = run_world(replace(drawn, network=replace(drawn.network, latency=latency)))
+    assert world.monitors.violations == []
+    assert world.marks["let-go"] == 1
+    assert world.marks["excluded"] == world.marks["stepped-out"] == 0
+    for process in ("p0", "p1", "p2"):
+        assert standstill(world, process) < 3 * SECOND // 2  # 1 s of it is suspicion
+    views = {
+        process: [row for row in world.rows if isinstance(row, ViewRow) and row.process == process][-1]
+        for process in ("p0", "p1", "p2")
+    }
+    assert len({view.view for view in views.values()}) == 1
+    assert [views[process].role for process in views] == ["sender", "sender", "receiver"]
+
+
+def test_with_the_last_word_forgotten_members_that_hear_each_other_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    (bug,) = (bug for bug in PLANTED_LEAVING if bug.scenario == "last-word")
+    bug.plant(monkeypatch)
+    world = run_world(kept("last-word", 0))
+    assert world.marks["excluded"]
+    named = bug.properties & set(PROPERTIES)
+    assert not named or named & set(world.monitors.counts)
 
 
 def test_a_step_that_does_not_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

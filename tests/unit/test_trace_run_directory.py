@@ -14,7 +14,7 @@ from tests.unit.trace_samples import sample_rows
 from unisono.errors import TraceError
 from unisono.trace import run_directory
 from unisono.trace.run_directory import Form, canonical_json, is_run_directory, read_run, write_run
-from unisono.trace.schema import FAMILIES, SCHEMA_VERSION, AnyRow
+from unisono.trace.schema import FAMILIES, SCHEMA_VERSION, AnyRow, GaugeRow
 
 FORMS: list[Form] = ["parquet", "spool"]
 ROOT = Path(__file__).parents[2]
@@ -37,6 +37,19 @@ def test_a_run_comes_back_in_time_order(tmp_path: Path, form: Form) -> None:
     rows = read_run(tmp_path / "run")
     assert rows == sample_rows()
     assert os.listdir(tmp_path) == ["run"]
+
+
+@pytest.mark.parametrize("form", ["parquet", "spool"])
+def test_rows_of_a_process_keep_their_own_order_whatever_their_times_say(tmp_path: Path, form: Form) -> None:
+    times = {"alice": (0, 3_600, 20, 30), "bob": (5, 15, 25)}
+    rows: list[AnyRow] = [
+        GaugeRow(kind="GAUGE", process=name, incarnation=1, position=position, at=at, name="window", value=1)
+        for name, moments in times.items()
+        for position, at in enumerate(moments)
+    ]
+    write_run(tmp_path / "run", reversed(rows), scenario_text="", summary={}, form=form)
+    read = [(row.process, row.position) for row in read_run(tmp_path / "run")]
+    assert read == [("alice", 0), *(("bob", n) for n in range(3)), *(("alice", n) for n in (1, 2, 3))]
 
 
 @pytest.mark.parametrize("form", FORMS)

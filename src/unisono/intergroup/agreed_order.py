@@ -167,7 +167,19 @@ class ByTimestamp(BySource):
     def delivered(self, source: ProcessId) -> int:
         """The last sequence of a member that was delivered, or passed over."""
         stream = self._streams.get(source)
-        return stream.window.next - 1 if stream is not None and stream.in_view else 0
+        if stream is not None and stream.in_view:
+            return stream.window.next - 1
+        return 0 if self._view is None else self._view.gone_at(source) or 0
+
+    def goes_beyond(self, origin: Origin) -> bool:
+        """Whether more was delivered, or sent by this process, than belongs to a view that ends there."""
+        if self._view is not None and self._view.id > origin.last:
+            return True
+        itself = self._context.process
+        return any(
+            self.delivered(source) > last or (source == itself and self._sending.last_sequence > last)
+            for source, last in origin.cut
+        )
 
     @property
     def unsettled(self) -> bool:
@@ -569,6 +581,6 @@ class ByTimestamp(BySource):
             transitional=tuple(process for process in together if process in view.members),
             merged=tuple(origin.view for origin in message.origins),
             suspects=tuple(message.suspects),
-            role=self._context.role,
+            role="receiver" if view.seat(itself) is None else "sender",
             primary=transition.view.primary,
         )

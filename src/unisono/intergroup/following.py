@@ -207,6 +207,7 @@ class Following:
     def drop_out(self, step: Step) -> None:
         """Follow no view any more: what comes next has a gap before it, and stands in no order with what came."""
         step.flush()
+        self._delivery.drop_own()
         self._delivery.begin_stretch(absent=True)
         self._presentation = BySource(self._context, self._sending, self._delivery, self.streams)
         self.look_for_entry(step)

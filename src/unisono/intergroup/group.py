@@ -48,6 +48,7 @@ from unisono.intergroup.sending import Sending
 from unisono.intergroup.speaking import Speaking
 from unisono.reliable.step import Place, Step
 from unisono.reliable.suppression import Asked
+from unisono.reliable.suspicion import least_silence
 from unisono.settings import SERVICE_CODES
 from unisono.trace.schema import MembershipRow
 from unisono.wire.census_messages import CensusAnswer, CensusRequest
@@ -62,6 +63,7 @@ from unisono.wire.messages import (
     KeepAlive,
     LeftBehindNotice,
     NameRequest,
+    Packet,
     RepairRequest,
     Report,
 )
@@ -397,18 +399,19 @@ class IntergroupEngine:
                 if isinstance(message, ProbeMessage):
                     self._on_probe(step, packet, fact.source)
                     return
-        ignore = self._why_ignore(step, packet.source)
+        said = _time_of(packet)
+        ignore = self._why_ignore(step, packet.source, said)
         if ignore is not None:
             step.note(ignore)
             return
         if isinstance(packet, ControlPacket):
-            self._hear(step, packet.source)
+            self._hear(step, packet.source, said)
             self._on_control(step, packet, fact.source)
             return
         data = packet if isinstance(packet, DataPacket) else packet.data
         if not self._context.believes(step, data.messages[-1].timestamp):
             return
-        self._hear(step, packet.source)
+        self._hear(step, packet.source, said)
         if not self._takes_part:
             return
         if isinstance(packet, DataPacket):
@@ -416,11 +419,11 @@ class IntergroupEngine:
             self._receiving.consider(step, packet.source, fact.source)
             self._receiving.on_data(step, packet, fact.source)
         else:
-            self._repairing.on_repaired(step, data)
+            self._repairing.on_repaired(step, data, packet.source)
             self._receiving.on_repair(step, data)
         self._speaking.on_waited_for(step, data.messages[-1].timestamp)
 
-    def _why_ignore(self, step: Step, source: ProcessId) -> Reason | None:
+    def _why_ignore(self, step: Step, source: ProcessId, said: int | None) -> Reason | None:
         itself = self._context.process
         if source == itself:
             return Reason.OWN_PACKET
@@ -428,18 +431,18 @@ class IntergroupEngine:
             return Reason.OWN_NAME if source.incarnation > itself.incarnation else Reason.OLD_INCARNATION
         if self._phase is Phase.OUTSIDE:
             return Reason.NOT_MEMBER
-        newest = self._peers.newest(source.name)
-        if newest is not None and source.incarnation < newest.incarnation:
+        peers = self._peers
+        if not peers.may_follow(source, said, step.now, least_silence(self._context.settings)):
             step.mark("old-incarnation")
             return Reason.OLD_INCARNATION
-        if newest is None and self._peers.full:
+        if peers.full and peers.last(source.name) is None:
             return Reason.TOO_MANY_PEERS
         return None
 
-    def _hear(self, step: Step, source: ProcessId) -> None:
+    def _hear(self, step: Step, source: ProcessId, said: int | None) -> None:
         if not self._peers:
             self._speaking.meet_others(step)
-        earlier = self._peers.hear(source, step.now)
+        earlier = self._peers.hear(source, step.now, said)
         if earlier is not None:
             self._receiving.forget(step, earlier, ViewReason.RESTARTED)
             self._speaking.drop(step, earlier)
@@ -574,7 +577,7 @@ class IntergroupEngine:
                 self._repairing.expire(step.now)
                 if self._context.role == "sender":
                     self._speaking.keep_informed(step)
-                if self._phase is Phase.MEMBER:
+                if self._takes_part:
                     self._membership.watch(step)
                 self._speaking.lose_patience(step)
             elif name == "probe":
@@ -626,3 +629,12 @@ class IntergroupEngine:
         self._speaking.audience.forgive(gap)
         self._membership.on_woken(step, gap)
         step.mark("woke-up")
+
+
+def _time_of(packet: Packet) -> int | None:
+    """The time that its sender had reached when it sent a packet, if that is in it."""
+    if isinstance(packet, DataPacket):
+        return packet.messages[-1].timestamp
+    if isinstance(packet, ControlPacket):
+        return max((message.timestamp for message in packet.messages if isinstance(message, KeepAlive)), default=None)
+    return None  # a repair has the time of another

@@ -120,8 +120,10 @@ class Repairing:
             self._repairs.schedule(source, first, last, len(datagram), step.now, delay, hold_down)
         self._schedule(step)
 
-    def on_repaired(self, step: Step, packet: DataPacket) -> None:
-        """Another has repaired."""
+    def on_repaired(self, step: Step, packet: DataPacket, by: ProcessId) -> None:
+        """Another has repaired. Whoever still asks for a source that is about to be out may not hear it itself."""
+        if by == packet.source and by in self.spared:
+            return
         if self._repairs.heard(packet.source, packet.messages[0].sequence, step.now):
             step.mark("repair-spared")
             self._schedule(step)

@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import reduce
@@ -20,9 +20,10 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 from unisono.errors import TraceError, UnisonoError
 from unisono.pipeline.audits.forms import spark_form
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.many_runs import are_many_and_small, audit_many
+from unisono.pipeline.many_runs import audit_many, many_and_small
+from unisono.pipeline.monitor_audit import told_apart
 from unisono.pipeline.report import KEPT_VIOLATIONS, AuditReport, RunFacts, RunReport, run_report
-from unisono.pipeline.runs import SMALL_BYTES, Progress, as_tables, find_runs
+from unisono.pipeline.runs import SMALL_BYTES, Progress, RunFiles, as_tables, find_runs, names_in
 from unisono.pipeline.spark.cluster import refuse_unseen, why_workers_fail
 from unisono.pipeline.tables import Tables, read_tables
 from unisono.properties.registry import PROPERTIES
@@ -48,14 +49,32 @@ def audit(
     """Hold every run below these paths to every property."""
     began = perf_counter()
     runs = find_runs(directories)
-    if are_many_and_small(runs):
-        refuse_unseen(session, [run.path for run in runs])
-        with read_to_the_end():
-            return audit_many(session, runs, progress)
+    small = many_and_small(runs)
+    if not small:
+        return _audit_at_once(session, runs, progress, began)
+    refuse_unseen(session, [run.path for run in small])
+    with read_to_the_end():
+        judged = audit_many(session, small, progress)
+    seconds = {"monitors": perf_counter() - began}
+    own = {run.path for run in small}
+    large = [run for run in runs if run.path not in own]
+    if not large:
+        return AuditReport("spark", told_apart(judged), seconds, perf_counter() - began)
+    names = {report.run for _, report in judged}
+    at_once = _audit_at_once(session, large, progress, perf_counter(), names)
+    apart = told_apart(judged, {name for run in large for name in names_in(run)})
+    reports = sorted([*apart, *at_once.runs], key=lambda report: report.run)
+    return AuditReport("spark", reports, seconds | at_once.seconds, perf_counter() - began)
+
+
+def _audit_at_once(
+    session: SparkSession, runs: Sequence[RunFiles], progress: Progress, began: float, elsewhere: Collection[str] = ()
+) -> AuditReport:
+    """Every property over all of these runs together."""
     with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
         folders = as_tables(runs, folder, progress)
         refuse_unseen(session, folders)
-        tables = read_tables(session, folders)
+        tables = read_tables(session, folders, elsewhere)
         with read_to_the_end():
             return audit_tables(tables, progress, perf_counter() - began)
 

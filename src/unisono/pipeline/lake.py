@@ -24,6 +24,7 @@ from unisono.pipeline.monitor_audit import audit_with_monitors
 from unisono.pipeline.report import AuditReport, Engine
 from unisono.pipeline.runs import Progress, RunFiles, as_tables, find_runs, stored_bytes
 from unisono.pipeline.tables import read_tables
+from unisono.pipeline.workplace import Workplace
 from unisono.trace import catalogue
 from unisono.trace.parquet import merge_tables, names_of_runs, table_files, table_path
 from unisono.trace.run_directory import SCENARIO, SUMMARY, canonical_json, write_marker
@@ -38,8 +39,6 @@ FORMAT = 1
 
 BUILT = "BUILT"
 """The marker of a directory of the lake, which tells what is in it."""
-
-_WORK = ".work"
 
 JOINED_TABLES: dict[str, Callable[[Measured], DataFrame]] = {
     "messages": lambda run: run.messages,
@@ -93,7 +92,7 @@ def build(
     runs = find_runs(directories)
     target = Path(lake)
     target.mkdir(parents=True, exist_ok=True)
-    with _Workplace(target) as work:
+    with Workplace(target) as work:
         folders = as_tables(runs, work / "tables", progress)
         together = [list(range(len(runs)))] if batch is not None else [[index] for index in range(len(runs))]
         named = [names_of_runs(folder) for folder in folders]
@@ -120,30 +119,6 @@ class Place(Struct, frozen=True):
     final: Path
     source: Path | None
     runs: tuple[str, ...]
-
-
-class _Workplace:
-    """A folder in the lake for what is not whole yet, one for each process; it is gone afterwards."""
-
-    def __init__(self, lake: Path) -> None:
-        self._around = lake / _WORK
-        self._folder = self._around / str(os.getpid())
-
-    def __enter__(self) -> Path:
-        self._clear()
-        self._folder.mkdir(parents=True)
-        return self._folder
-
-    def __exit__(self, *_: object) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
-        """Remove what this process and those that were killed left."""
-        for folder in list(self._around.glob("*")):
-            if folder == self._folder or not Path("/proc", folder.name).exists():
-                shutil.rmtree(folder, ignore_errors=True)
-        if self._around.exists() and not any(self._around.iterdir()):
-            self._around.rmdir()
 
 
 def _refuse_equal_names(runs: Sequence[RunFiles], named: Sequence[set[str]]) -> None:

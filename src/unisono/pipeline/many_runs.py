@@ -7,31 +7,32 @@ both say is the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from time import perf_counter
 from typing import Any
 
 import msgspec
 from pyspark.sql import SparkSession
 
 from unisono.errors import TraceError, UnisonoError
-from unisono.pipeline.monitor_audit import audit_rows, told_apart
-from unisono.pipeline.report import AuditReport, RunReport
+from unisono.pipeline.monitor_audit import audit_rows
+from unisono.pipeline.report import RunReport
 from unisono.pipeline.runs import Progress, RunFiles, disk_bytes, read_rows
 
 MANY_RUNS = 40
-SMALL_RUN_BYTES = 400_000
-"""About ten thousand rows, which the monitors judge in less than a second."""
+SMALL_RUN_BYTES = 2_000_000
+"""About 150,000 rows, which the monitors judge in a second or two, in some hundred megabytes."""
 RUNS_A_TASK = 25
 
 
-def are_many_and_small(runs: Sequence[RunFiles]) -> bool:
-    """Whether these runs are better judged one by one."""
-    return len(runs) >= MANY_RUNS and all(disk_bytes([run]) <= SMALL_RUN_BYTES for run in runs)
+def many_and_small(runs: Sequence[RunFiles]) -> list[RunFiles]:
+    """The runs that are better judged one by one: the small ones, where they are many."""
+    small = [run for run in runs if disk_bytes([run]) <= SMALL_RUN_BYTES]
+    return small if len(small) >= MANY_RUNS else []
 
 
-def audit_many(session: SparkSession, runs: Sequence[RunFiles], progress: Progress = lambda *_: None) -> AuditReport:
-    """Hold each of these runs to every property."""
-    began = perf_counter()
+def audit_many(
+    session: SparkSession, runs: Sequence[RunFiles], progress: Progress = lambda *_: None
+) -> list[tuple[RunFiles, RunReport]]:
+    """Hold each of these runs to every property; where two have the same name, so have their reports."""
     progress("runs audited", 0, len(runs))
     # A task of a cluster runs in a folder of its own.
     placed = [RunFiles(run.path.resolve(), tuple(spool.resolve() for spool in run.spools)) for run in runs]
@@ -57,8 +58,7 @@ def audit_many(session: SparkSession, runs: Sequence[RunFiles], progress: Progre
             raise TraceError(row["refused"])
         told = msgspec.msgpack.decode(bytes(row["report"]), type=list[RunReport])
         reports.extend((runs[row["index"]], one) for one in told)
-    took = perf_counter() - began
-    return AuditReport("spark", told_apart(reports), {"monitors": took}, took)
+    return reports
 
 
 def _judge(run: RunFiles) -> tuple[bytes | None, str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from time import perf_counter
 
 from unisono.errors import TraceError
@@ -57,11 +57,11 @@ def audit_rows(rows: Sequence[AnyRow]) -> list[RunReport]:
     return reports
 
 
-def told_apart(reports: list[tuple[RunFiles, RunReport]]) -> list[RunReport]:
-    """Runs by name; where two have the same, where they are is added to it."""
+def told_apart(reports: list[tuple[RunFiles, RunReport]], elsewhere: Collection[str] = ()) -> list[RunReport]:
+    """Runs by name; where two have the same, here or `elsewhere`, where they are is added to it."""
     from msgspec.structs import replace
 
-    names = Counter(report.run for _, report in reports)
+    names = Counter([*(report.run for _, report in reports), *elsewhere])
     named = [
         replace(report, run=f"{report.run} in {run.path}") if names[report.run] > 1 else report
         for run, report in reports

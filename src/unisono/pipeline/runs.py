@@ -154,6 +154,12 @@ def run_names(directory: Path) -> set[str] | None:
     return names
 
 
+def names_in(run: RunFiles) -> set[str]:
+    """The names that the rows of a run have, from the ends of its files where these tell."""
+    names = run_names(run.path) if run.is_parquet else None
+    return {row.run for row in read_rows(run)} if names is None else names
+
+
 def _ends(directory: Path) -> Iterator[Any]:
     """The end of every file of every table."""
     for family in FAMILIES:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -59,22 +59,22 @@ def read_runs(
     return read_tables(session, as_tables(find_runs(paths), folder, progress))
 
 
-def read_tables(session: SparkSession, directories: Sequence[Path]) -> Tables:
-    """The tables in these folders; where two folders have a run of the same name, the folder is added to it."""
+def read_tables(session: SparkSession, directories: Sequence[Path], elsewhere: Collection[str] = ()) -> Tables:
+    """The tables in these folders; where two runs have one name, here or `elsewhere`, the folder is added to it."""
     for directory in directories:
         # A table that somebody in this session keeps must not stand for a run that was made anew in its place.
         session.catalog.refreshByPath(str(directory.resolve()))
-    clashing = _clashing(directories)
+    clashing = _clashing(directories, elsewhere)
     files = {family: _files(directories, clashing, family) for family in FAMILIES}
     return Tables(**{family: _read(session, directories, family, files[family]) for family in FAMILIES}, files=files)
 
 
-def _clashing(directories: Sequence[Path]) -> set[Path]:
+def _clashing(directories: Sequence[Path], elsewhere: Collection[str]) -> set[Path]:
     """The folders with a run whose name another has too, as far as the ends of the files tell."""
-    if len(directories) < 2:
+    if len(directories) + len(elsewhere) < 2:
         return set()
     names = {directory: run_names(directory) for directory in directories}
-    count = Counter(name for found in names.values() for name in found or ())
+    count = Counter([*(name for found in names.values() for name in found or ()), *elsewhere])
     return {directory for directory, found in names.items() if found is None or any(count[name] > 1 for name in found)}
 
 

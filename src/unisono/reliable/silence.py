@@ -44,6 +44,10 @@ class Silence:
             peer for peer, heard in self._heard.items() if now - heard >= self._limit(peer, timeout, leniently)
         )
 
+    def is_silent(self, peer: ProcessId, now: int, timeout: int) -> bool:
+        """Whether a peer that was heard once has been silent for so long, and for longer than it uses to be."""
+        return now - self._heard[peer] >= self._limit(peer, timeout, leniently=True)
+
     def next_silent(self, timeout: int, leniently: bool = False) -> int:
         """When the first of them will be silent, if it stays so; there is one."""
         return min(heard + self._limit(peer, timeout, leniently) for peer, heard in self._heard.items())

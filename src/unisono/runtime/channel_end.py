@@ -75,6 +75,11 @@ class End(asyncio.Protocol):
             self._transport.write_eof()
             self._rearm(LINGER_SECONDS, "the peer does not close")
 
+    @property
+    def unsent(self) -> bool:
+        """Whether something that was sent has not left this process."""
+        return self._transport is not None and self._transport.get_write_buffer_size() > 0
+
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from struct import Struct as Layout
 
 from xxhash import xxh3_64_intdigest
@@ -44,10 +44,13 @@ _LOG = logging.getLogger(__name__)
 ACCEPTED_LIMIT = 1024
 """Channels that others may hold open to this process."""
 CONNECT_SECONDS = 15.0
-PARTING_SECONDS = 1.0
-"""How long a process that ends waits for its peers to close their sides too: one may be stopped."""
 ACCEPT_PAUSE_SECONDS = 1.0
 """How long to wait when the system has no more room for connections."""
+
+PART_SECONDS = 0.2
+"""When a process ends, its peers have so long to close too: one that is stopped is not waited for longer."""
+FLUSH_SECONDS = 1.0
+"""So long what was sent has to leave this process then."""
 
 _INTRODUCTION = Layout("<4sBQH")
 _MAGIC, _VERSION = b"unis", 1
@@ -69,7 +72,7 @@ class Channels:
         self._opening: dict[Channel, asyncio.Task[None]] = {}
         self._strangers: set[End] = set()
         self._connections: set[End] = set()
-        """All that is open still, also what was closed from here while the peer has not closed its side yet."""
+        """All that there are, those included that are closed here and not yet by the peer."""
         self._site = site or site_address(realm)
         self._at_site: socket.socket | None = None
         self._server: asyncio.AbstractServer | None = None
@@ -119,16 +122,12 @@ class Channels:
             end.finish()
         self._ends.clear()
         self._strangers.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PARTING_SECONDS):
-                await self._wait_closed()
+        await _all_gone(self._connections, PART_SECONDS)
+        await _all_gone([end for end in self._connections if end.unsent], FLUSH_SECONDS)
         for end in list(self._connections):
             end.abort()
-        await self._wait_closed()  # the loop closes what was aborted, if it is given the time
+        await _all_gone(self._connections, FLUSH_SECONDS)
         self._socket.close()
-
-    async def _wait_closed(self) -> None:
-        await asyncio.gather(*(end.gone.wait() for end in self._connections))
 
     def _tell(self, fact: Fact) -> None:
         """What happens while everything ends is of no interest any more."""
@@ -261,8 +260,8 @@ class Channels:
 
     def connected(self, end: End) -> bool:
         """A connection stands; whether there is room for it."""
-        self._connections.add(end)
         accepted = len(self._strangers) + sum(channel < 0 for channel in self._ends)
+        self._connections.add(end)
         if self._closed or (end.channel is None and accepted >= ACCEPTED_LIMIT):
             self.count("channel: no room for another")
             return False
@@ -296,8 +295,8 @@ class Channels:
 
     def ended(self, end: End, reason: str | None) -> None:
         """An end is gone: closed by the peer, or failed with a reason."""
-        self._strangers.discard(end)
         self._connections.discard(end)
+        self._strangers.discard(end)
         channel = end.channel
         if channel is None:
             return
@@ -306,3 +305,12 @@ class Channels:
                 self._tell(ChannelFailed(channel, reason or "refused"))
             return
         self._tell(ChannelClosed(channel) if reason is None else ChannelFailed(channel, reason))
+
+
+async def _all_gone(ends: Iterable[End], seconds: float) -> None:
+    """Wait until these are closed, but no longer than that."""
+    waits = [end.gone.wait() for end in ends]
+    if waits:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.gather(*waits)

@@ -43,6 +43,7 @@ class Tracer:
     __slots__ = (
         "_buffer",
         "_directory",
+        "_latest",
         "_lost_reports",
         "_lost_rows",
         "_messages",
@@ -72,13 +73,17 @@ class Tracer:
         self._buffer = ColumnBuffer() if directory is not None or self._reporter is None else self._reporter.buffer
         self._spool: SpoolWriter | None = None
         self._lost_reports = self._lost_rows = 0
+        self._latest = 0
 
     def start(self, loop: asyncio.AbstractEventLoop, count: Callable[[str], None]) -> None:
         if self._reporter is not None:
             self._reporter.start(loop, count, self._hole)
 
     def observe(self, effect: Record | Deliver, at: int) -> None:
-        """Make the rows of an effect."""
+        """Make the rows of an effect; what was written in the middle of its step is not later than they are."""
+        if at < self._latest:
+            at = self._latest
+        self._latest = at
         self._recorder.gather(effect, at, self._buffer, self._messages)
         if self._buffer.deliveries.count >= TURN_ROWS:
             self.flush()
@@ -118,7 +123,8 @@ class Tracer:
             await self._reporter.close(patience_seconds)
 
     def _add(self, row: AnyRow, at: int) -> None:
-        self._buffer.add(self._recorder.stamp(row, at, None))
+        self._latest = max(self._latest, at)
+        self._buffer.add(self._recorder.stamp(row, self._latest, None))
 
     def _hole(self, reports: int, rows: int, first: int, last: int) -> None:
         """Reports were given up: the trace says how many so far, since what was said before may be among them."""

@@ -6,13 +6,14 @@ counts where enough others join in it; one that stays alone is settled by droppi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec import Struct
 from xxhash import xxh3_64_intdigest
 
-from unisono.identity import ProcessId
+from unisono.identity import ProcessId, ViewId
 from unisono.wire.membership_messages import Opinion
 
 
@@ -35,10 +36,11 @@ class Proposal(Struct, frozen=True):
 class Agreement:
     """The opinions of those who are considered for the next view."""
 
-    __slots__ = ("_process", "gone", "lacking", "opinions", "procs", "unheard")
+    __slots__ = ("_era", "_process", "gone", "lacking", "opinions", "procs", "unheard")
 
     def __init__(self, process: ProcessId) -> None:
         self._process = process
+        self._era: ViewId | None = None
         self.procs: set[ProcessId] = {process}
         self.unheard: set[ProcessId] = set()
         """Whom this process does not hear."""
@@ -48,8 +50,9 @@ class Agreement:
         """Who is out of this process's view for certain, by its own word or deed."""
         self.opinions: dict[ProcessId, Opinion] = {}
 
-    def begin(self, members: Iterable[ProcessId]) -> None:
+    def begin(self, members: Iterable[ProcessId], era: ViewId | None = None) -> None:
         """Start from the members of the current view."""
+        self._era = era
         self.procs = {self._process, *members}
         self.unheard.clear()
         self.lacking.clear()
@@ -66,6 +69,14 @@ class Agreement:
         opinion = self.opinions.get(stranger)
         if opinion is not None and self._process in opinion.failed:
             del self.opinions[stranger]
+
+    def forget(self, processes: Iterable[ProcessId]) -> None:
+        """They are members no more, by their own word, and nobody need leave them out."""
+        for process in processes:
+            self.procs.discard(process)
+            self.unheard.discard(process)
+            self.lacking.pop(process, None)
+            self.opinions.pop(process, None)
 
     def accusers(self, suspect: ProcessId) -> set[ProcessId]:
         """Who cannot go on with a process. Whoever accuses this one, which lives, is no witness against others."""
@@ -86,8 +97,8 @@ class Agreement:
     def failed(self, arbitrate: bool) -> set[ProcessId]:
         """Who is left out, by all that is known; `arbitrate` when waiting longer would change nothing."""
         others = self.procs - {self._process}
-        newest = {process.name: process for process in sorted(self.procs)}
-        out = {process for process in others if process in self.gone or newest[process.name] != process}
+        newest = {process.name: process for process in sorted(self.procs - self.gone)}
+        out = {process for process in others if newest.get(process.name) != process}
         out |= {process for process in others if process in self.opinions and self.opinions[process].out}
         observing = self.procs - self.accused - out
         for suspect in others - out:
@@ -106,8 +117,10 @@ class Agreement:
         }
 
     def proposal(self, attempt: int, failed: set[ProcessId]) -> Proposal | None:
-        """What everybody who would be a member agrees on, if they do."""
+        """What everybody who would be a member agrees on, if they do; nothing, while one of them accuses another."""
         members = self.procs - failed
+        if any(not members.isdisjoint(self._accused_by(process)) for process in members):
+            return None
         attempts = [(self._process, attempt)]
         for process in members - {self._process}:
             opinion = self.opinions.get(process)
@@ -143,8 +156,10 @@ class Agreement:
     def _at_odds(self, out: set[ProcessId]) -> set[ProcessId]:
         """The fewest, roughly, without whom nobody accuses anybody: the one at odds with most goes first.
 
-        A lone accuser of somebody who hears it goes before the accused.
+        A lone accuser of somebody who hears it goes before the accused, and who comes from a smaller view before one
+        from a larger: a stranger drives no member out.
         """
+        eras = Counter(map(self._era_of, self.procs - out))
         odds = {
             (process, suspect)
             for process in self.procs - out
@@ -158,10 +173,17 @@ class Agreement:
                 mutual = (suspect, process) in odds
                 weights[process] = weights.get(process, 0) + (2 if mutual else 3)
                 weights[suspect] = weights.get(suspect, 0) + 2
-            worst = max(weights, key=lambda process: (weights[process], process))
+            worst = max(weights, key=lambda process: (weights[process], -eras[self._era_of(process)], process))
             dropped.add(worst)
             odds = {pair for pair in odds if worst not in pair}
         return dropped - {self._process}
+
+    def _era_of(self, process: ProcessId) -> ViewId | None:
+        """The view that a process comes from, as it says."""
+        if process == self._process:
+            return self._era
+        opinion = self.opinions.get(process)
+        return None if opinion is None else opinion.view
 
     def _accused_by(self, process: ProcessId) -> Iterable[ProcessId]:
         if process == self._process:

@@ -146,9 +146,12 @@ class StreamGround:
         self._speaking.keep_alive(step)
 
     def _release(self, step: Step, source: ProcessId, left: ViewMark) -> None:
-        """Who is no longer in the view and received in it counts no longer, unless it has asked anew since."""
+        """Who is no longer in the view and received in it counts no longer, unless it has asked anew since.
+
+        Who said that it only receives goes on doing so.
+        """
         listener = self._speaking.audience.get(source)
-        if listener is not None and listener.ordered and listener.view.start <= left.start:
+        if listener is not None and listener.sends and listener.ordered and listener.view.start <= left.start:
             peer, reason = source, "not in the view"
             step.record(MembershipRow(kind="SUSPECT", peer=peer.name, peer_incarnation=peer.incarnation, reason=reason))
             self._speaking.drop(step, source)

@@ -39,6 +39,7 @@ class Membership:
         "_context",
         "_era",
         "_following",
+        "_goes",
         "_ground",
         "_receiver",
         "_sending",
@@ -66,6 +67,8 @@ class Membership:
         self._receiver = ReceiverRepair(context, following)
         self.roles = Roles(context, sending, following, speaking)
         self._era: ViewId | None = None
+        self._goes = False
+        """Others have acted on the last word of this process: it follows their views, and is a receiver soon."""
         self._awaits_until: int | None = None
         self._awaits_in: ViewId | None = None
         self._asked_at = 0
@@ -76,7 +79,8 @@ class Membership:
 
     @property
     def _follows_views(self) -> bool:
-        return not self._sends and (self._context.settings.service == "timestamp" or self._context.changing)
+        receives = self._goes or not self._sends
+        return receives and (self._context.settings.service == "timestamp" or self._context.changing)
 
     @property
     def has_company(self) -> bool:
@@ -174,25 +178,40 @@ class Membership:
             if isinstance(message, Opinion) and self._context.process in message.procs:
                 self._be_in_a_view(step)
             self.repair.on_message(step, source, address, message)
+        elif isinstance(message, Opinion) and self._context.process in message.procs:
+            self.repair.decline(step, message.view)
 
     def _is_let_go(self, step: Step, source: ProcessId, opinion: Opinion) -> bool:
         """Whether a member agrees on the next view without this process, which has said that it only receives.
 
         It has acted on that word, and so it will be in the end of the view: this process need not wait until all have
-        it, and goes, rather than be taken for excluded.
+        it. It leaves the agreement to the others, and follows them into the next view as a receiver does.
         """
         ordered, view, itself = self._following.ordered, self._context.agreed, self._context.process
-        if ordered is None or view is None or not self.roles.says_last or self.repair.halted:
+        if view is None or not self.roles.says_last or self.repair.halted:
             return False
         of_member = opinion.view == view.era and view.seat(source) is not None and not opinion.out
-        if not ordered.let_go:
-            if not of_member or itself in {*opinion.procs, *opinion.failed}:
-                return False
-            ordered.let_go = True
-            step.mark("let-go")
-        if itself in opinion.procs:
-            self.repair.decline(step, opinion.view)
+        if not of_member or itself in {*opinion.procs, *opinion.failed}:
+            return False
+        step.mark("let-go")
+        self.repair.decline(step, view.era, at_once=True)
+        self.repair.withdraw()
+        if ordered is None:  # its application has views of its own
+            self._context.agreed = None
+            self.roles.become_receiver(step)
+        else:
+            ordered.let_go = self._goes = True
+            self._receiver.resume(step)
         return True
+
+    def _finish_going(self, step: Step) -> None:
+        """The word is delivered, or the view that it belongs to is over: this process is a receiver."""
+        ordered = self._following.ordered
+        seated = ordered is not None and ordered.presented is not None and ordered.presented.seat(self._context.process)
+        if self._goes and not seated:
+            self._goes = False
+            if self._sends:
+                self.roles.become_receiver(step)
 
     def on_gathered(self, step: Step, message: Gathered) -> None:
         """A coordinator says what receivers hold of the view."""
@@ -248,6 +267,7 @@ class Membership:
 
     def _follow_changes(self, step: Step) -> None:
         """Who sends changed by the order of messages, or by a repair."""
+        self._finish_going(step)
         era = None if self._context.agreed is None else self._context.agreed.era
         if era != self._era:
             self._era = era

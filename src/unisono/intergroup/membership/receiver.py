@@ -18,6 +18,7 @@ from unisono.intergroup.membership.cuts import cut_entries
 from unisono.intergroup.membership.view import AgreedView
 from unisono.intergroup.membership.waiting import Awaited, Waiting
 from unisono.reliable.step import Step
+from unisono.reliable.suspicion import least_silence
 from unisono.trace.schema import MembershipRow
 from unisono.wire.control_messages import Contribution, Entry
 from unisono.wire.membership_messages import CutInfo, MembershipMessage, NewView, Opinion, Origin, UpTo, ViewRequest
@@ -216,7 +217,8 @@ class ReceiverRepair:
         return seat.sequence - 1 if stream is None else stream.held(view.mark, seat.sequence)
 
     def _ask(self, step: Step) -> None:
-        """Ask the sender whose view is the latest, of those that live."""
+        """Ask a sender that is in a later view, of those that live; where there are several such views, in the one that
+        most of this one went to."""
         if step.now - self._asked_at < self._context.settings.keep_alive // 2 or not self._marks:
             return
         if self._view is None and not self._following.has_room:
@@ -225,8 +227,12 @@ class ReceiverRepair:
         if not candidates:
             return
         self._asked_at = step.now
-        source = max(candidates, key=lambda one: (self._marks[one], one))
         view = self._view
+        if view is not None:
+            later = [one for one in candidates if self._marks[one].start > view.mark.start]
+            candidates = later or candidates
+        followed = [] if view is None else [self._marks[one] for one in candidates if view.seat(one) is not None]
+        source = max(candidates, key=lambda one: (followed.count(self._marks[one]), self._marks[one], one))
         request = ViewRequest(source, None if view is None else view.era)
         self._context.tell(step, self._addresses[source], request)
 
@@ -235,8 +241,8 @@ class ReceiverRepair:
         if ordered is not None and view is not None and message.era == view.era:
             self._on_standing(step, ordered, source, message)
             return
-        if view is not None and message.era <= view.era:
-            return
+        if view is not None and message.era <= view.era and self._lives(view, step.now):
+            return  # else nobody is in this view, and the clock of who began a lower one may have been set back
         if not self._context.believes(step, message.view.start):
             return
         if ordered is None or view is None:
@@ -244,12 +250,15 @@ class ReceiverRepair:
                 self._aim(step, message)
             return
         origin = next((origin for origin in message.origins if origin.view == view.era), None)
+        members = tuple(seat.process for seat in message.seats if view.seat(seat.process) is not None)
+        along = members if origin is None else origin.entrants
+        if along and not self._prefers(step, view, along, message):
+            return  # it is told again, should the others go nowhere
         if origin is None:
-            if any(view.seat(seat.process) is not None for seat in message.seats) or not self._lives(view, step.now):
+            if along or not self._lives(view, step.now):
                 self._start_anew(step, "a view was missed")
             return
-        ahead = ordered.presented is not None and ordered.presented.id > origin.last
-        if ahead or any(ordered.delivered(source) > last for source, last in origin.cut):
+        if ordered.goes_beyond(origin):
             self._start_anew(step, "more was delivered than belongs to the view", message)
             return
         for source, last in origin.cut:
@@ -311,6 +320,23 @@ class ReceiverRepair:
             self._marks[member] == view.mark and not self._has_left(member, view)
             for member in view.members
             if self._hears(member, now)
+        )
+
+    def _prefers(self, step: Step, view: AgreedView, along: tuple[ProcessId, ...], message: NewView) -> bool:
+        """Whether to go where these members of a view go: into the primary component, or where most of those go who are
+        heard; the others are still in the view, or in later ones apart. Of equals, all receivers choose the same."""
+        if AgreedView.of(message).primary:
+            return True
+        least = least_silence(self._context.settings)
+        others: dict[ViewMark, list[ProcessId]] = {}
+        for member in view.members:
+            heard = self._heard.get(member)
+            gone = member in along or member in message.leavers or self._has_left(member, view)
+            if not gone and heard is not None and step.now - heard < least:
+                others.setdefault(self._marks[member], []).append(member)
+        return all(
+            len(along) > len(group) or (len(along) == len(group) and min(along) < min(group))
+            for group in others.values()
         )
 
     def _has_left(self, member: ProcessId, view: AgreedView) -> bool:

@@ -331,7 +331,7 @@ class MembershipRepair:
         for process in set(view.members) - set(before.members):
             self._agreement.procs.add(process)
             self._suspicion.watch(process, step.now)
-        self._agreement.gone |= set(before.members) - set(view.members)
+        self._agreement.forget(set(before.members) - set(view.members))
         self._reconsider(step)
 
     def _settle_in(self, step: Step, members: tuple[ProcessId, ...]) -> None:
@@ -343,9 +343,9 @@ class MembershipRepair:
                 self._suspicion.watch(process, step.now)
         self._context.deadlines.clear("suspicion")
 
-    def decline(self, step: Step, view: ViewId) -> None:
+    def decline(self, step: Step, view: ViewId, at_once: bool = False) -> None:
         """This process is not a sender any more, or not yet, and is not to be waited for."""
-        if step.now - self._pacing.moved >= self._context.settings.keep_alive // 4:
+        if at_once or step.now - self._pacing.moved >= self._context.settings.keep_alive // 4:
             self._pacing.moved = step.now
             self.attempt += 1
             itself = (self._context.process,)
@@ -377,7 +377,7 @@ class MembershipRepair:
         if self.repairing:
             return
         assert self.view is not None
-        self._agreement.begin(self.view.members)
+        self._agreement.begin(self.view.members, self.view.era)
         self._withdrawn.clear()
         self._said = None
         self._recovery.begin()
@@ -397,6 +397,9 @@ class MembershipRepair:
 
     def _on_opinion(self, step: Step, source: ProcessId, address: Address, opinion: Opinion) -> None:
         assert self.view is not None
+        if self._has_gone(source) and opinion.view == self.view.era:
+            self._on_gone_opinion(step, address)
+            return
         if not self._regards(source):
             return
         known = self._agreement.opinions.get(source)
@@ -430,6 +433,29 @@ class MembershipRepair:
         self._take_in(step, source, opinion)
         self._reconsider(step)
 
+    def _has_gone(self, peer: ProcessId) -> bool:
+        """Whether a peer has said that it only receives, and this process has acted on that word in its view."""
+        assert self.view is not None
+        return self.view.seat(peer) is None and self.view.gone_at(peer) is not None
+
+    def _gone_elsewhere(self) -> set[ProcessId]:
+        """Whom this process does not hear, and a member does not know as one: it has acted on its last word."""
+        assert self.view is not None
+        said = [self._agreement.opinions.get(member) for member in self.view.members]
+        procs = [set(one.procs) for one in said if one is not None and one.view == self.view.era and not one.out]
+        return {suspect for suspect in self._agreement.accused if any(suspect not in known for known in procs)}
+
+    def _on_gone_opinion(self, step: Step, address: Address) -> None:
+        """Who takes itself for a member hears that its last word was acted on: nobody waits for it.
+
+        It has begun a repair, and receivers wait for the next view: so there is to be one.
+        """
+        if self.phase is Phase.SETTLED:
+            self._start(step)
+            self._reconsider(step)
+        elif self._said is not None and step.now - self._pacing.moved >= self._context.settings.keep_alive // 4:
+            self._context.tell(step, address, self._said)
+
     def _is_drawn_in(self, step: Step, source: ProcessId, opinion: Opinion) -> bool:
         """Whether an opinion begins a repair here: a member's does, a stranger's if it wants this process."""
         assert self.view is not None
@@ -439,6 +465,7 @@ class MembershipRepair:
         return wanted and self._ground.follows(source)
 
     def _take_in(self, step: Step, source: ProcessId, opinion: Opinion) -> None:
+        assert self.view is not None
         agreement = self._agreement
         wants_me = self._context.process not in opinion.failed and not opinion.out
         if source not in agreement.procs:
@@ -446,10 +473,10 @@ class MembershipRepair:
                 return
             agreement.procs.add(source)
         if wants_me and source not in agreement.gone and len(agreement.procs | opinion.members) <= MEMBER_LIMIT:
-            agreement.procs |= opinion.members
+            same = opinion.view == self.view.era
+            agreement.procs |= {one for one in opinion.members if not (same and self._has_gone(one))}
         for watched in agreement.procs - {self._context.process}:
             self._suspicion.watch(watched, step.now)
-        assert self.view is not None
         if opinion.view == self.view.era:
             for missing, sequence in opinion.lacks:
                 self._on_lacking(step, source, missing, sequence)
@@ -489,6 +516,7 @@ class MembershipRepair:
             return
         assert self.view is not None
         agreement = self._agreement
+        agreement.forget(self._gone_elsewhere())
         failed = agreement.failed(step.now - self._pacing.since >= self._pacing.grace)
         refused = agreement.refused(failed)
         opinion = Opinion(
@@ -687,11 +715,17 @@ class MembershipRepair:
         if self._context.process in members:  # this process went back before the view came to stand
             self.on_gone(step, source)
             return
-        left_out = set() if self._said is None else {*self._said.failed}
-        if message.proposal and not left_out.issuperset(members):
+        if message.proposal and self._is_left_out(members):
             self._tell_excluded(step)
         for process in members:
             self.on_gone(step, process)
+
+    def _is_left_out(self, members: list[ProcessId]) -> bool:
+        """Whether those who went on are the view, and not a few whom it is about to leave out itself."""
+        assert self.view is not None
+        gone_on = set(members).intersection(self.view.members)
+        failed = () if self._said is None else self._said.failed
+        return 2 * len(gone_on) >= len(self.view.members) and not gone_on.issubset(failed)
 
     def _tell_excluded(self, step: Step) -> None:
         """The others go on without this process; its application hears that once for each view."""

@@ -94,6 +94,10 @@ class AgreedView(Struct, frozen=True):
         """Whether this is the primary component: more than half of those who agreed on it are left."""
         return None if self.message.electors is None else majority(set(self.members), self.message.electors)
 
+    def gone_at(self, process: ProcessId) -> int | None:
+        """The last message of who was a sender in this era and is not any more."""
+        return next((one.last for one in self.gone if one.seat.process == process), None)
+
     def seat(self, process: ProcessId) -> Seat | None:
         return next((seat for seat in self.seats if seat.process == process), None)
 

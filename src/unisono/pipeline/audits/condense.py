@@ -39,8 +39,9 @@ def condensed_schema(family: str) -> Any:
 
     `part` is "stride", or "edge", "chunk" (the rows of a process in one batch; `remarkable` where its positions or
     times may be out of order), "doubt" (a process that may have sent below a timestamp that it knew), "count" (the
-    first and the last delivery of a member in one batch, `got` 0 and 1; `remarkable` where places may be wrong) and
-    "moment" (`at` to `last_at`: of progress where `remarkable`).
+    first and the last delivery of a member in one batch, `got` 0 and 1; `remarkable` where places may be wrong),
+    "moment" (`at` to `last_at`: of progress where `remarkable`) and "heartbeat" (`at` to `last_at`: of what a member
+    delivered from others).
     """
     fields = [field.with_nullable(True) for field in arrow_schema(family)]
     fields.append(pa.field("part", pa.string()))
@@ -125,6 +126,7 @@ def condense(family: str, table: Any, known: Known) -> Iterator[Any]:
     if len(edges):
         yield batch.rows(edges, "edge")
     yield _moments(batch)
+    yield _heartbeats(batch)
 
 
 def _chunks(batch: Batch, known: Known) -> Iterator[Any]:
@@ -372,21 +374,43 @@ def _ranks(batch: Batch) -> Column:
 
 def _moments(batch: Batch) -> Any:
     """The first and last moment of deliveries in every short time, those from others and those from oneself apart."""
-    names = {
-        text: number for number, text in enumerate({*batch.codes("source").values, *batch.codes("process").values})
-    }
-    sources, processes = batch.codes("source"), batch.codes("process")
-    others = sources.numbers([names[text] for text in sources.values], -1) != processes.numbers(
-        [names[text] for text in processes.values], -1
-    )
-    bucket = batch.moment // BUCKET_NANOSECONDS
-    codes, first = combined(batch.codes("run"), Codes(others.astype(np.int64), [0, 1]), codes_of(pa.array(bucket)))
+    others = _from_others(batch)
+    codes, first = combined(batch.codes("run"), Codes(others.astype(np.int64), [0, 1]), _buckets(batch))
     order = np.argsort(codes.astype(np.uint16) if len(first) < 1 << 16 else codes, kind="stable")
     begins = np.asarray([begin for begin, _ in slices(codes[order])])
     sorted_moments = batch.moment[order]
     least = np.minimum.reduceat(sorted_moments, begins)
     most = np.maximum.reduceat(sorted_moments, begins)
     return batch.rows(order[begins], "moment", at=least, last_at=most, remarkable=others[order[begins]])
+
+
+def _heartbeats(batch: Batch) -> Any:
+    """The first and last moment in every short time in which a member delivered something from another."""
+    chosen = np.flatnonzero(_from_others(batch))
+    if not len(chosen):
+        return batch.rows(chosen, "heartbeat")
+    codes, _ = combined(*(batch.codes(name) for name in _MEMBER), _buckets(batch))
+    order = chosen[np.argsort(codes[chosen], kind="stable")]
+    begins = np.asarray([begin for begin, _ in slices(codes[order])])
+    moments = batch.moment[order]
+    least, most = np.minimum.reduceat(moments, begins), np.maximum.reduceat(moments, begins)
+    return batch.rows(order[begins], "heartbeat", at=least, last_at=most)
+
+
+def _buckets(batch: Batch) -> Codes:
+    """The short time that each row is in."""
+    return codes_of(pa.array(batch.moment // BUCKET_NANOSECONDS))
+
+
+def _from_others(batch: Batch) -> Column:
+    """For each delivery whether its source has another name."""
+    names = {
+        text: number for number, text in enumerate({*batch.codes("source").values, *batch.codes("process").values})
+    }
+    sources, processes = batch.codes("source"), batch.codes("process")
+    return sources.numbers([names[text] for text in sources.values], -1) != processes.numbers(
+        [names[text] for text in processes.values], -1
+    )
 
 
 def _one_chunk(column: Any) -> Any:

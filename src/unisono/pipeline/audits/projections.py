@@ -149,6 +149,11 @@ class Projections:
         return self._deliveries.where("part = 'moment'").select("run", "at", "last_at", "remarkable")
 
     @Projection
+    def heartbeats(self) -> DataFrame:
+        """The first and last moments, in every short time, at which a member delivered something from another."""
+        return self._deliveries.where("part = 'heartbeat'").select(*MEMBER, "at", "last_at")
+
+    @Projection
     def counts(self) -> DataFrame:
         """The first and the last delivery of each member in each batch."""
         return self._deliveries.where("part = 'count'")

@@ -24,6 +24,7 @@ from unisono.pipeline.columns import AGREED, MEMBER, MESSAGE, SOURCE, STREAM, he
 _SENDER = (*GROUP, *SOURCE)
 _IN_PREVIOUS = (*MEMBER, "stretch", "previous")
 _PARTY = (*_IN_PREVIOUS, "view")
+_NAMED = (*SOURCE, "number")
 _JUDGED = (*GROUP, "place", "full", "start", *SOURCE, "number")
 
 
@@ -68,17 +69,21 @@ def same_view(trace: Projections) -> DataFrame:
 
 
 def virtual_synchrony(trace: Projections) -> DataFrame:
-    """D5: all against the first who had the whole view, set by set, and message by message where sets differ.
+    """D5: all against one who had the whole view, set by set, and message by message where sets differ.
 
-    Of one that came into the middle of the view, and of the first, only what is after its start points counts.
+    That one is the first of those whose set most others have, too. Of it and of one that came into the middle of the
+    view only what is after the start points of the latter counts.
     """
     sets = trace.settle(_sets(trace).withColumnRenamed("view", "previous"))
-    first = F.min(F.when(F.col("full"), F.struct("place", "stretch", "set"))).over(Window.partitionBy(*STEP))
+    like_it = F.negative(F.count(F.when(F.col("full"), 1)).over(Window.partitionBy(*STEP, "set"))).alias("like_it")
+    model = F.when(F.col("full"), F.struct("like_it", "place", "stretch", "set"))
+    first = F.min(model).over(Window.partitionBy(*STEP))
     empty = F.expr("cast(array() as array<struct<source:string,source_incarnation:bigint,low:bigint,high:bigint>>)")
     judged = trace.found(
         transitions(trace.agreed)
         .join(sets, list(_IN_PREVIOUS), "left")
         .select(*_PARTY, "place", "full", F.col("before.start").alias("start"), F.coalesce("set", empty).alias("set"))
+        .select("*", like_it)
         .select("*", first.alias("first"))
         .where("first.place <> place")
         .where(_after_start(F.col("set")) != _after_start(F.col("first.set")))
@@ -154,7 +159,7 @@ def _of_first() -> list[Column]:
 def weak_total_order(trace: Projections) -> DataFrame:
     """O5: where all deliver by ascending keys, and a message has one key, there is one order.
 
-    Only else is the order of a process held against that of the first one.
+    Only else is the order of a process held against that of another one: of the first whose order most others have.
     """
     changed = trace.differing.where("not sent or timestamp <> sent_timestamp")
     same = trace.tables.deliver.join(
@@ -174,13 +179,31 @@ def weak_total_order(trace: Projections) -> DataFrame:
         .select(*_PARTY, "place", "full")
         .join(doubtful, list(MEMBER), "left")
     )
-    first = F.min(F.struct(~F.col("full"), "place", "stretch", "doubtful")).over(Window.partitionBy(*STEP))
-    judged = trace.settle(
-        steps.select("*", first.alias("first"))
-        .where("first.place <> place and (doubtful or first.doubtful)")
-        .drop("doubtful")
+    one_way = Window.partitionBy(*STEP)
+    concerned = trace.settle(
+        steps.select(
+            "*", F.max("doubtful").over(one_way).alias("concerned"), F.max("full").over(one_way).alias("any_full")
+        )
+        .where("concerned")
+        .select(*_PARTY, "place", "full", (F.col("full") | ~F.col("any_full")).alias("counted"))
     )
-    delivered = _in_steps(trace, judged)
+    asked = concerned.select(*MEMBER, "stretch", F.col("previous").alias("view"))
+    delivered = trace.settle(in_agreed_views(trace.deliveries(asked, STAY)).withColumnRenamed("view", "previous"))
+    lines = (
+        delivered.groupBy(*_IN_PREVIOUS, *SOURCE, "number")
+        .agg(F.min("delivered_at").alias("at"))
+        .groupBy(*_IN_PREVIOUS)
+        .agg(F.array_sort(F.collect_list(F.struct("at", *SOURCE, "number"))).alias("line"))
+        .select(*_IN_PREVIOUS, F.transform("line", lambda one: F.struct(*(one[name] for name in _NAMED))).alias("line"))
+    )
+    like_it = F.negative(F.count(F.when(F.col("counted"), 1)).over(Window.partitionBy(*STEP, "line"))).alias("like_it")
+    first = F.min(F.when(F.col("counted"), F.struct("like_it", "place", "stretch"))).over(one_way)
+    judged = trace.settle(
+        concerned.join(lines, list(_IN_PREVIOUS), "left")
+        .select("*", like_it)
+        .select(*_PARTY, "place", "full", first.alias("first"))
+        .where("first.place <> place")
+    )
     message = ("run", "group", "place", *SOURCE, "number")
     mine = (
         delivered.join(F.broadcast(judged), list(_IN_PREVIOUS))

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 HELD = {
+    "W1": "The rows of every process were in one order, and its clock never went back.",
+    "W2": "Everybody began, joined, left and ended in turn, and did nothing outside of that.",
+    "W3": "Whoever was named had written something itself.",
+    "W4": "Messages were counted one by one.",
+    "W5": "Nobody contradicted itself about its view, service or role.",
     "D1": "Whatever was delivered had been sent, exactly like that.",
     "D2": "Nobody got a message twice.",
     "D3": "Every message was delivered in the era in which it was sent, between two repairs of the membership.",
@@ -38,12 +43,18 @@ HELD = {
     "L4": "What everybody had was released, the last 2 s aside.",
     "L5": "What was sent in an era was delivered by its living members, the last 10 s aside.",
     "L6": "Under load there was never a halt of more than 10 s.",
+    "L9": "No connected member stood still for more than 10 s while another one sent.",
     "L7": "No buffer grew above its cap.",
     "L8": "No loss was asked for, or repaired, more than 3 times on average.",
 }
 """What a property means where it held; where it did not, the registry has the sentence."""
 
 SHOWS = {
+    "W1": "The ringed row of {process} is not where, or when, it should be: the trace is broken.",
+    "W2": "At the ring {process} does something before it could, or after it was over: the trace is broken.",
+    "W3": "The ringed row of {process} names somebody who left no rows: the trace is broken, or not whole.",
+    "W4": "{process} counts {first} otherwise than what came before: the trace is broken.",
+    "W5": "The ringed row of {process} contradicts those before it: the trace is broken.",
     "D1": "The ringed delivery does not match the sending of {first}, or there is no sending.",
     "D2": "{process} delivers {first} at both rings.",
     "D3": "The bars are views: {first} was sent in one, and {process} delivers it in another.",
@@ -79,6 +90,7 @@ SHOWS = {
     "L4": "{process} lives to the end and has not released {first}.",
     "L5": "{process} lives to the end without {first}, though both stayed in its view.",
     "L6": "In the shaded time nothing was delivered or installed, though there was load.",
+    "L9": "Since {first} was sent nothing came to {process} for more than 10 s, though it is in its view.",
     "L7": "At the ring a buffer of {process} is above its cap.",
     "L8": "The range that was asked for most often: every ring is a request or a repair of the same messages.",
 }

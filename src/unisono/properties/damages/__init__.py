@@ -110,6 +110,7 @@ _ALL = (
     runs.stalled,
     runs.silenced,
     runs.shut_out,
+    runs.one_kept_waiting,
     agreement.without_itself,
     agreement.lower_view,
     agreement.repeated_view,

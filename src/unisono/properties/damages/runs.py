@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from unisono.properties.damages.damage import Rows, damage, one_of
 from unisono.properties.damages.reading import (
+    FRESH,
+    ORDERED,
     Spell,
     membership_row,
     only_receives,
@@ -64,6 +66,47 @@ def silenced(rows: Rows, random: Random) -> Rows | None:
     begin, end = stretch
     kept = [row for row in rows[begin : end + 1] if not isinstance(row, ViewRow | DeliverRow)]
     return rows[:begin] + kept + rows[end + 1 :]
+
+
+@damage("Nothing comes to a member for longer than allowed, though another one sends.", "L9")
+def one_kept_waiting(rows: Rows, random: Random) -> Rows | None:
+    index = one_of(random, [index for index in range(len(rows)) if _keeps_waiting(rows, index)])
+    if index is None:
+        return None
+    pause = STALL_LIMIT_NANOSECONDS + random.randint(1, STALL_LIMIT_NANOSECONDS)
+    later: Rows = [
+        replace(row, at=row.at + pause, truth=None if row.truth is None else row.truth + pause)
+        for row in rows[index + 1 :]
+    ]
+    return rows[: index + 1] + later
+
+
+def _keeps_waiting(rows: Rows, index: int) -> bool:
+    """Whether a message is sent there to one that is in a view with its source, with no fault of either."""
+    sent = rows[index]
+    if not isinstance(sent, SendRow):
+        return False
+    away: Counter[str] = Counter()
+    for row in rows[:index]:
+        if isinstance(row, FaultRow):
+            away.update(dict.fromkeys(row.members, 1 if row.edge == "begin" else -1))
+    stays = {(row.process, row.incarnation) for row in rows[index:] if row.kind in ("CRASH", "END")}
+    last: dict[tuple[str, int], AnyRow] = {}
+    for row in rows[:index]:
+        if row.group == sent.group and (isinstance(row, ViewRow) or row.kind in ("JOIN", "LEAVE", *FRESH)):
+            last[row.process, row.incarnation] = row
+    source = (sent.process, sent.incarnation)
+    if source not in stays or away[sent.process] > 0:
+        return False
+    return any(
+        isinstance(row, ViewRow)
+        and row.service in ORDERED
+        and life in stays
+        and life[0] != sent.process
+        and away[life[0]] <= 0
+        and any((start.source, start.incarnation) == source for start in row.start)
+        for life, row in last.items()
+    )
 
 
 @damage("A living source stays out of the view of a member that wants it.", "L2")

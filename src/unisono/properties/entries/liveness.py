@@ -11,6 +11,7 @@ from unisono.properties.monitors.precision import MembershipPrecision
 from unisono.properties.monitors.progress import BoundedResources, NoDeadlock
 from unisono.properties.monitors.repair import RepairEfficiency
 from unisono.properties.monitors.stability import Stability
+from unisono.properties.monitors.standstill import ProgressOfEach
 from unisono.properties.monitors.termination import Termination
 
 LIVENESS = (
@@ -167,5 +168,26 @@ LIVENESS = (
         monitor=RepairEfficiency,
         spark="unisono.pipeline.audits.repair:repair_efficiency",
         counter_example=DAMAGES["too_many_requests"],
+    ),
+    Property(
+        id="L9",
+        name="progress of each",
+        statement=(
+            "Let p send a message at the time t, and let a process q of another name be in the view of the group "
+            "then: the last of its VIEWs, JOINs, LEAVEs, fresh starts (D5) and GAUGEs of a service that does not "
+            "promise this, of those that are not later than t, is a VIEW of one that does, with p as a member. Then q "
+            "has a DELIVER from another name, or a VIEW, in that group from t to t + 10 s, whatever message it is. "
+            "This is judged where q has no such GAUGE, neither has a JOIN or LEAVE in the group, nor a CRASH or END, "
+            "in that time, and both have a CRASH or END after it; and where no fault (other than `load` and `heal`) "
+            "has one of the two names in its members then: no such row is in that time, and no more begins than ends "
+            "are before it. (10 s are twice the `patience` that a member has by default with one that does not "
+            "answer.) Times that do not compare are not judged, those of faults compare. The violation is at the "
+            "VIEW, one for each, with the first message by time, source, incarnation and number."
+        ),
+        report="a connected member got nothing for longer than 10 s while another one sent",
+        oracle=oracles.progress_of_each,
+        monitor=ProgressOfEach,
+        spark="unisono.pipeline.audits.standstill:progress_of_each",
+        counter_example=DAMAGES["one_kept_waiting"],
     ),
 )

@@ -94,10 +94,12 @@ ORDER = (
         id="O5",
         name="weak total order",
         statement=(
-            "Of all passages (D5) from V' to V in a group the reference is the one with the lowest (VIEW of V' not "
-            "whole, process, incarnation, position of the VIEW of V). Every other process with that passage "
-            "delivered what both delivered in V', each message where it is first delivered, in the order of the "
-            "reference. With equal sets (D5) no two can disagree. The violation is at the VIEW of V."
+            "Of all passages (D5) from V' to V in a group the reference is, of those with a whole VIEW of V' (of all, "
+            "where there is none), one that delivered the same in the same order as most of them (of orders as "
+            "frequent, of any), that with the lowest (process, incarnation, position of the VIEW of V). Every other "
+            "process with that passage delivered what both delivered in V', each message where it is first delivered, "
+            "in the order of the reference. With equal sets (D5) no two can disagree. The violation is at the VIEW of "
+            "V."
         ),
         report="two that went on together delivered in different orders",
         oracle=oracles.weak_total_order,

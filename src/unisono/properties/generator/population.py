@@ -81,6 +81,12 @@ class Member:
         self.left = False
         self.stretch = 1
         self.sent: list[Message] = []
+        self.said: list[int] = []
+        """When it sent each."""
+        self.lost: list[Member] = []
+        """Whom it had in its view when it lost track, while it has no other one."""
+        self.progress = 0
+        """When something of another came last, or a view."""
         self.asked: list[tuple[int, int]] = []
         """Size and body of what it lets others send."""
         self.handed: dict[Member, set[int]] = {}
@@ -99,6 +105,12 @@ class Member:
     @property
     def active(self) -> bool:
         return self.life.alive and not self.left
+
+    def unanswered(self) -> int | None:
+        """When a source of its view sent something since anything came; the first time that one did."""
+        sources = [*self.due, *self.lost]
+        since = [time for source in sources if source.life.name != self.life.name for time in source.said]
+        return min((time for time in since if time >= self.progress), default=None)
 
     @property
     def ordered(self) -> bool:

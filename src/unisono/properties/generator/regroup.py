@@ -263,6 +263,24 @@ class Regrouping(Changing):
         else:
             self.reform(self.random.choice(timed).present())
 
+    def relieve(self, limit: int) -> None:
+        """To whom nothing came for that long though another sent gets what there is, or a view, or goes."""
+        for member in self.members():
+            if self.is_kept_waiting(member, limit) and member.installed is not None:
+                self.deliver_all(member)
+            if not self.is_kept_waiting(member, limit):
+                continue
+            if member.service == "RSO":
+                self.install(member)
+            elif member.role == "sender":
+                self.lose_track(member)
+            else:
+                self.leave_group(member)
+
+    def is_kept_waiting(self, member: Member, limit: int) -> bool:
+        since = member.unanswered() if member.ordered and member.active else None
+        return since is not None and self.truth - since >= limit
+
     def receivers(self) -> list[Member]:
         return [member for member in self.members() if member.role == "receiver" and member.service == "RTO"]
 
@@ -302,6 +320,7 @@ class Regrouping(Changing):
     def lose_track(self, member: Member) -> None:
         """A process can follow the others no more, and begins anew."""
         self.note(MembershipRow, "SELF_FAIL", member, reason="cannot follow")
+        member.lost = [*member.lost, *member.due]
         member.view = member.installed = member.turning = member.cut = member.limit = None
         member.drop_sources()
         if member.role == "sender":

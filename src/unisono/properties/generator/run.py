@@ -24,6 +24,7 @@ SECOND = 1_000_000_000
 NAMES = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi")
 PACES = (SECOND // 20, SECOND // 2, 2 * SECOND)
 QUIET_LIMIT = 6 * SECOND
+ANSWER_LIMIT = 4 * SECOND
 LATE_PACE = SECOND // 50
 SERVICES = {"RSO": 6, "RTO": 7, "UU": 2, "USO": 1, "UTO": 1, "ALF": 1}
 
@@ -83,6 +84,10 @@ class Run:
         """Append one row of a member, in its view and service."""
         place = {"view": member.view, "service": member.service, "stretch": member.stretch}
         self.write(family, kind, member.life, member.group, **place, **columns)
+        if kind == "VIEW" or (kind == "DELIVER" and columns["source"] != member.life.name):
+            member.progress, member.lost = self.truth, []
+        elif kind == "SEND":
+            member.said.append(self.truth)
 
     def advance(self, pace: int) -> None:
         """Let time pass, with some progress in it where progress is due."""

@@ -12,7 +12,7 @@ from unisono.properties.generator.order import ready
 from unisono.properties.generator.population import Member
 from unisono.properties.generator.proxies import step_of_proxies
 from unisono.properties.generator.regroup import Regrouping
-from unisono.properties.generator.run import LATE_PACE, NAMES, SECOND
+from unisono.properties.generator.run import ANSWER_LIMIT, LATE_PACE, NAMES, SECOND
 from unisono.properties.generator.settling import Settling
 from unisono.properties.promises import CLOCK_HELD
 from unisono.trace.schema import (
@@ -224,6 +224,7 @@ class Sampler(Settling):
     def pause(self) -> None:
         """A long silence, where nothing is due; or the load stops and starts."""
         if not self.progress_due():
+            self.relieve(0)
             self.truth += self.random.randrange(30 * SECOND)
             self.quiet_since = self.truth
         elif self.random.random() < 0.3:
@@ -257,6 +258,7 @@ class Sampler(Settling):
     )
 
     def step(self) -> None:
+        self.relieve(ANSWER_LIMIT)
         self.advance(self.pace)
         if self.turns_often and self.random.random() < 0.25:
             self.change_role()

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
+from unisono.properties.monitors import moments
 from unisono.properties.monitors.monitor import Handler, Monitor
 from unisono.properties.monitors.servers import Servers, all_kinds
 from unisono.properties.promises import STALL_LIMIT_NANOSECONDS, exempt_services
@@ -105,10 +106,10 @@ class NoDeadlock(Monitor):
         if len(progress) > 1 and time >= progress[-1] and time - progress[-2] <= STALL_LIMIT_NANOSECONDS:
             progress[-1] = time
         else:
-            self._advance(time)
+            moments.note(self.progress, time)
 
     def on_view(self, row: ViewRow) -> None:
-        self._advance(moment(row))
+        moments.note(self.progress, moment(row))
 
     def on_membership(self, row: MembershipRow) -> None:
         if row.kind == "START":
@@ -128,21 +129,6 @@ class NoDeadlock(Monitor):
         self.turns.append(turn)
         if self.last is None or turn.time > self.last:
             self.last = turn.time
-
-    def _advance(self, time: int) -> None:
-        """Note a moment of progress.
-
-        A moment whose neighbours are no further apart than the limit bounds no standstill and is dropped.
-        """
-        progress = self.progress
-        index = bisect_left(progress, time)
-        progress.insert(index, time)
-        for middle in (index + 1, index, index - 1):
-            if (
-                0 < middle < len(progress) - 1
-                and progress[middle + 1] - progress[middle - 1] <= STALL_LIMIT_NANOSECONDS
-            ):
-                del progress[middle]
 
     def conclude(self) -> None:
         for begin, end in self._stretches():

@@ -6,7 +6,9 @@ judged at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from itertools import pairwise
 from typing import ClassVar
 
 from msgspec import Struct, field
@@ -79,10 +81,17 @@ class Passages(Restarts):
             self.passages.setdefault((row.group, row.previous, row.view), []).append(passage)
 
     def compared(self) -> Iterator[tuple[Way, Passage, list[Passage]]]:
-        """For each way the one that all others are compared with: a whole one, where there is one."""
+        """For each way the one that all others are compared with: of those that most are like, whole ones if any."""
         for way, passages in self.passages.items():
-            reference = min(passages, key=lambda one: (not one.whole, one.row))
+            counted = sorted([one for one in passages if one.whole] or passages, key=lambda one: one.row)
+            marks = [self.mark(one, way[1]) for one in counted]
+            most = Counter(marks).most_common(1)[0][0]  # of as many, that of the first
+            reference = counted[marks.index(most)]
             yield way, reference, [one for one in passages if one is not reference]
+
+    def mark(self, passage: Passage, before: str | None) -> Hashable:
+        """What is equal for passages that are alike."""
+        raise NotImplementedError
 
     def blame(self, passage: Passage, message: str | None, text: str) -> None:
         self.report(*passage.stretch[:3], passage.position, message, text)
@@ -101,6 +110,10 @@ class VirtualSynchrony(Passages):
     def on_deliver(self, row: DeliverRow) -> None:
         if row.service not in NOT_AGREED:
             note(self.delivered, row, row.view)
+
+    def mark(self, passage: Passage, before: str | None) -> Hashable:
+        delivered = self.delivered.get(passage.stretch, {}).get(before, {})
+        return tuple(sorted((source, tuple(runs)) for source, runs in delivered.items()))
 
     def conclude(self) -> None:
         for (_, before, view), reference, others in self.compared():
@@ -181,6 +194,11 @@ class WeakTotalOrder(Passages):
         else:
             line.extend((number, number + 1))
 
+    def mark(self, passage: Passage, before: str | None) -> Hashable:
+        line = self.lines.get(passage.stretch, {}).get(before, [])
+        rises = all(end <= first for end, first in pairwise(line))
+        return tuple(line if rises else _runs(_spelled(line)))
+
     def conclude(self) -> None:
         for (_, before, view), reference, others in self.compared():
             theirs = self.lines.get(reference.stretch, {}).get(before, [])
@@ -201,6 +219,17 @@ def _spelled(line: list[int]) -> list[int]:
     """The numbers of a line one by one, each where it first stands."""
     pairs = zip(line[::2], line[1::2], strict=True)
     return list(dict.fromkeys(number for first, end in pairs for number in range(first, end)))
+
+
+def _runs(numbers: list[int]) -> list[int]:
+    """The line of these numbers."""
+    line: list[int] = []
+    for number in numbers:
+        if line and line[-1] == number:
+            line[-1] = number + 1
+        else:
+            line.extend((number, number + 1))
+    return line
 
 
 class Spent(Struct):

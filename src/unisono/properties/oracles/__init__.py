@@ -17,6 +17,7 @@ from unisono.properties.oracles.progress import bounded_resources, no_deadlock
 from unisono.properties.oracles.proxies import proxied_once
 from unisono.properties.oracles.repair import release_safety, repair_efficiency, stability
 from unisono.properties.oracles.sessions import block_discipline, optimistic_once, start_change_discipline
+from unisono.properties.oracles.standstill import progress_of_each
 from unisono.properties.oracles.states import one_state
 from unisono.properties.oracles.synchrony import (
     agreed_forward_set,
@@ -58,6 +59,7 @@ __all__ = [
     "optimistic_once",
     "own_order",
     "primary_component",
+    "progress_of_each",
     "proxied_once",
     "receiver_chain",
     "release_safety",

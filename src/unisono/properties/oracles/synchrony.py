@@ -82,11 +82,21 @@ def transitions(rows: Sequence[AnyRow], property_id: str) -> list[Transition]:
     return sorted(found, key=lambda one: row_key(one.after))
 
 
-def _alike(all_of_them: list[Transition], like: Transition) -> list[Transition]:
-    """The transitions from the same view to the same view, those with a whole one first."""
+def _reference(all_of_them: list[Transition], like: Transition, ordered: bool) -> Transition:
+    """Of the transitions from the same view to the same view, the first of those that most are like.
+
+    Those with a whole view come before all others.
+    """
     wanted = (like.after.group, like.before.view, like.after.view)
-    found = [one for one in all_of_them if (one.after.group, one.before.view, one.after.view) == wanted]
-    return sorted(found, key=lambda one: (not one.before.whole, row_key(one.after)))
+    same_way = [one for one in all_of_them if (one.after.group, one.before.view, one.after.view) == wanted]
+    counted = [one for one in same_way if one.before.whole] or same_way
+
+    def like_it(one: Transition) -> int:
+        if ordered:
+            return len([other for other in counted if other.delivered == one.delivered])
+        return len([other for other in counted if set(other.delivered) == set(one.delivered)])
+
+    return min(counted, key=lambda one: (-like_it(one), row_key(one.after)))
 
 
 def virtual_synchrony(rows: Sequence[AnyRow]) -> list[Violation]:
@@ -94,7 +104,7 @@ def virtual_synchrony(rows: Sequence[AnyRow]) -> list[Violation]:
     violations = []
     known = transitions(rows, "D5")
     for one in known:
-        reference = _alike(known, one)[0]
+        reference = _reference(known, one, ordered=False)
         if not reference.before.whole:
             continue
         mine, theirs = set(one.delivered), set(reference.delivered)
@@ -122,7 +132,7 @@ def weak_total_order(rows: Sequence[AnyRow]) -> list[Violation]:
     violations = []
     known = transitions(rows, "O5")
     for one in known:
-        reference = _alike(known, one)[0].delivered
+        reference = _reference(known, one, ordered=True).delivered
         common = [message for message in one.delivered if message in reference]
         if common != [message for message in reference if message in common]:
             violations.append(at(one.after, "O5", None, "delivered in another order"))
