@@ -70,7 +70,10 @@ def explore_orders(name: str, departures: int, near: int) -> bool:
     began = process_time()
     found = schedules.explore(name, departures, near)
     spent = process_time() - began
-    print(f"{name}: {found.orders} orders of {found.packets} packets, {departures} departures, {spent:.0f} s of CPU")
+    print(
+        f"{name}: {found.orders} orders of {found.packets} packets, {departures} departures, {spent:.0f} s of CPU",
+        flush=True,
+    )
     if found.complaint is not None:
         print(f"  {found.complaint}")
         for packet, kind in found.order:

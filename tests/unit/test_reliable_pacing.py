@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
+
+import pytest
+
 from unisono.reliable.pacing import INTERVAL, Pacing
-from unisono.units import MIB, SECOND
+from unisono.units import MIB, MILLISECOND, SECOND
 
 
 def sent_and_missed(*missed: tuple[int, int]) -> Pacing:
@@ -23,6 +27,17 @@ def test_a_source_whose_receivers_miss_much_sends_more_slowly() -> None:
     assert sent_and_missed((1, 5)).rate is None
     assert sent_and_missed((1, 20)).rate is None, "a bad line"
     assert sent_and_missed((1, 50)).rate is not None, "a full line"
+
+
+@pytest.mark.parametrize(("loss", "held_back"), [(0.1, False), (0.2, False), (0.35, True), (0.5, True)])
+def test_a_line_that_loses_a_fifth_by_itself_is_put_up_with(loss: float, held_back: bool) -> None:
+    """As docs/delivery.md says: a rate begins above three tenths."""
+    random, pacing = Random(1), Pacing(4 * MIB, 1400)
+    for sequence in range(1, 10_000):
+        pacing.on_sent(sequence * MILLISECOND, 1, 1400)
+        if random.random() < loss:
+            pacing.on_missed(sequence * MILLISECOND, sequence, sequence)
+    assert (pacing.rate is not None) == held_back
 
 
 def test_many_receivers_miss_more_together_than_each_of_them() -> None:
