@@ -76,7 +76,7 @@ def _told(tables: Tables) -> DataFrame:
         .where("source <> process or source_incarnation <> incarnation")
         .select(
             "*",
-            F.element_at(
+            F.try_element_at(
                 F.filter(
                     "start",
                     lambda one: (
