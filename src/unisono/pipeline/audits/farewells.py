@@ -83,7 +83,7 @@ def _told(tables: Tables) -> DataFrame:
                         (one["source"] == F.col("source")) & (one["incarnation"] == F.col("source_incarnation"))
                     ),
                 ),
-                -1,
+                F.lit(-1),
             ).alias("begin"),
         )
         .where("begin is not null")
