@@ -152,7 +152,7 @@ def _wrong_views(trace: Projections) -> DataFrame:
             .when(_doubled("members") | _doubled("transitional"), F.lit("somebody is in it twice"))
             .when(
                 held(COMMON)
-                & F.col("whole")
+                & F.col("previous").isNotNull()
                 & (F.col("role") == "receiver")
                 & F.array_contains("members", F.col("itself")),
                 F.lit("a receiver of it is a member"),
