@@ -134,7 +134,7 @@ select run, 'W5', "group", process, incarnation, position, null from views
 where view is distinct from format('{{}}/{{}}~{{:x}}/{{}}', start_time, leader, leader_incarnation, leader_sequence)
     or len(list_distinct([{{'n': s.source, 'i': s.incarnation}} for s in start])) < len(start)
     or len(list_distinct(transitional)) < len(transitional)
-    or (common(service) and role = 'receiver'
+    or (common(service) and previous is not null and role = 'receiver'
         and list_contains([{{'n': s.source, 'i': s.incarnation}} for s in start], {{'n': process, 'i': incarnation}}))
 """
 

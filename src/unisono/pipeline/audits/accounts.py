@@ -151,7 +151,10 @@ def _wrong_views(trace: Projections) -> DataFrame:
             F.when(~F.col("view").eqNullSafe(F.col("words")), F.lit("its identifier is not that of its parts"))
             .when(_doubled("members") | _doubled("transitional"), F.lit("somebody is in it twice"))
             .when(
-                held(COMMON) & (F.col("role") == "receiver") & F.array_contains("members", F.col("itself")),
+                held(COMMON)
+                & F.col("previous").isNotNull()
+                & (F.col("role") == "receiver")
+                & F.array_contains("members", F.col("itself")),
                 F.lit("a receiver of it is a member"),
             )
             .alias("text"),

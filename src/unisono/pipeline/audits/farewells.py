@@ -76,14 +76,14 @@ def _told(tables: Tables) -> DataFrame:
         .where("source <> process or source_incarnation <> incarnation")
         .select(
             "*",
-            F.element_at(
+            F.try_element_at(
                 F.filter(
                     "start",
                     lambda one: (
                         (one["source"] == F.col("source")) & (one["incarnation"] == F.col("source_incarnation"))
                     ),
                 ),
-                -1,
+                F.lit(-1),
             ).alias("begin"),
         )
         .where("begin is not null")

@@ -128,7 +128,7 @@ def receiver_that_sends(rows: Rows, random: Random) -> Rows | None:
         [
             index
             for index, row in enumerate(rows)
-            if isinstance(row, ViewRow) and row.role == "sender" and row.service in COMMON
+            if isinstance(row, ViewRow) and row.role == "sender" and row.previous is not None and row.service in COMMON
         ],
     )
     if index is None:

@@ -204,6 +204,7 @@ def _about_parts(row: ViewRow) -> str:
     along = row.transitional or []
     if len(members) < len(row.start) or len({(one.process, one.incarnation) for one in along}) < len(along):
         return "somebody is twice in its view"
-    if row.role == "receiver" and (row.process, row.incarnation) in members and row.service not in NOT_COMMON:
+    receives = row.role == "receiver" and row.previous is not None and row.service not in NOT_COMMON
+    if receives and (row.process, row.incarnation) in members:
         return "it only receives, and its view has it as a sender"
     return ""

@@ -108,5 +108,7 @@ def _wrong_parts(rows: Sequence[AnyRow], row: AnyRow) -> list[str | None]:
     return [
         f"its parts are those of {words}" if row.view != words else None,
         "somebody is in it twice" if len(set(members)) < len(members) or len(set(along)) < len(along) else None,
-        "a member of it only receives" if held(row, "M2") and row.role == "receiver" and own in members else None,
+        "a member of it only receives"
+        if held(row, "M2") and row.previous is not None and row.role == "receiver" and own in members
+        else None,
     ]
