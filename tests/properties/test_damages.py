@@ -23,7 +23,7 @@ from unisono.simulation.world import run
 from unisono.trace.run_directory import read_run
 from unisono.trace.schema import AnyRow
 
-SEEDS = 320
+SEEDS = 640
 LEAST_APPLIED = 10
 ENOUGH = 20
 

@@ -273,7 +273,7 @@ class Regrouping(Changing):
             if member.service == "RSO":
                 self.install(member)
             elif member.role == "sender":
-                self.lose_track(member)
+                self.reform([member])
             else:
                 self.leave_group(member)
 
