@@ -217,8 +217,8 @@ class ReceiverRepair:
         return seat.sequence - 1 if stream is None else stream.held(view.mark, seat.sequence)
 
     def _ask(self, step: Step) -> None:
-        """Ask a sender that is in a later view, of those that live; where there are several such views, in the one that
-        most of this one went to."""
+        """Ask a sender that is in a later view, of those that live, and that was heard lately where any was; where there
+        are several such views, in the one that most of this one went to."""
         if step.now - self._asked_at < self._context.settings.keep_alive // 2 or not self._marks:
             return
         if self._view is None and not self._following.has_room:
@@ -226,6 +226,8 @@ class ReceiverRepair:
         candidates = [one for one in self._marks if self._following.follows(one) and self._hears(one, step.now)]
         if not candidates:
             return
+        least = least_silence(self._context.settings)
+        candidates = [one for one in candidates if step.now - self._heard[one] < least] or candidates
         self._asked_at = step.now
         view = self._view
         if view is not None:
