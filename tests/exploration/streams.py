@@ -118,6 +118,15 @@ class Streams:
         firsts = [(UpTo(source, self.missing(source)), last) for source, last in origin.cut]
         return tuple(first for first, last in firsts if first.sequence <= last)
 
+    def may_come(self, source: ProcessId) -> bool:
+        return True
+
+    def still_lacks(self, source: ProcessId, sequence: int) -> bool:
+        return sequence not in self.log.get(source, {})
+
+    def misses(self, source: ProcessId, now: int) -> int | None:
+        return None  # whatever lacks comes from somebody, when the explorer decides
+
     def delivered(self, source: ProcessId) -> int:
         return self._next[source] - 1 if source in self._next else 0
 
