@@ -217,8 +217,8 @@ class ReceiverRepair:
         return seat.sequence - 1 if stream is None else stream.held(view.mark, seat.sequence)
 
     def _ask(self, step: Step) -> None:
-        """Ask a sender that is in a later view, of those that live, and that was heard lately where any was; where there
-        are several such views, in the one that most of this one went to."""
+        """Ask a sender that is in a later view, of those that live, lately heard where any was; where there are several
+        such views, in the one that most of this one went to."""
         if step.now - self._asked_at < self._context.settings.keep_alive // 2 or not self._marks:
             return
         if self._view is None and not self._following.has_room:
