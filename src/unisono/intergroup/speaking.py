@@ -47,12 +47,14 @@ LONE_SHARE = 8
 
 
 class Term(NamedTuple):
-    """When this process became a sender: with which message it begins, and how long that is kept for latecomers."""
+    """What is kept for latecomers: all since this process became a sender, or said that another one is."""
 
     sequence: int
     number: int
     timestamp: int
     until: int
+    own: bool = True
+    """Whether this process became a sender with it."""
 
 
 class Speaking:
@@ -142,18 +144,18 @@ class Speaking:
     @property
     def term_ends(self) -> int:
         """Until then this process keeps all that it sent since it became a sender."""
-        return 0 if self._term is None else self._term.until
+        return self._term.until if self._term is not None and self._term.own else 0
 
     @property
     def _is_new(self) -> bool:
-        """Whether this process has sent nothing since it became a sender."""
+        """Whether this process has sent nothing yet of what it is to keep."""
         return self._term is not None and self.sending.last_sequence < self._term.sequence
 
     @property
     def _has_whole_term(self) -> bool:
-        """Whether all that was sent since this process became a sender is kept: who comes begins with it."""
-        term = self._term
-        return term is not None and (self._is_new or self.sending.window.first == term.sequence)
+        """Whether all that is to be kept for latecomers still is: who comes begins with it."""
+        term, first = self._term, self.sending.window.first
+        return term is not None and (self._is_new or (first is not None and first <= term.sequence))
 
     @property
     def _has_said_last(self) -> bool:
@@ -163,8 +165,16 @@ class Speaking:
     def begin_term(self, step: Step) -> None:
         """This process is a sender from here on: who asks soon gets everything from here on."""
         self._lingers = False
+        self._keep_from_here(step, own=True)
+
+    def keep_for_latecomers(self, step: Step) -> None:
+        """A word of who sends comes next: who follows soon gets it, as the view that it was told may be older."""
+        if self._term is None and self.sending.between_messages:
+            self._keep_from_here(step, own=False)
+
+    def _keep_from_here(self, step: Step, own: bool) -> None:
         until = step.now + TERM_INTERVALS * self._context.settings.keep_alive
-        self._term = Term(*self.sending.boundary(), self._context.clock.last, until)
+        self._term = Term(*self.sending.boundary(), self._context.clock.last, until, own)
 
     def fall_silent(self, step: Step) -> None:
         """This process only receives from here on; it stays to repair what receivers lack, and then says no more."""

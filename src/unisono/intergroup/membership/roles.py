@@ -234,6 +234,7 @@ class Roles:
         while len(self._sponsored) > SPONSORED_LIMIT:
             del self._sponsored[next(iter(self._sponsored))]
         step.record(MembershipRow(kind="PADD", peer=source.name, peer_incarnation=source.incarnation))
+        self._speaking.keep_for_latecomers(step)
         self._sending.enqueue_change(SenderAdded(message.seat))
         self._speaking.advance(step)
 
