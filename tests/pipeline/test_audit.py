@@ -121,7 +121,13 @@ OF_AGREED_VIEWS = {"M2", "M4", "M5", "M7", "M9", "D3", "D4", "D5", "D6", "D9", "
 """In these scenarios few have agreed views: what has too little to damage there is applied to sampled traces too."""
 OF_STATES_AND_PROXIES = {"D10", "D11"}
 """Nor has anybody a state in them, or sends for another."""
-OF_LEAVERS_AND_ROLES = {"delivery_after_leave", "send_after_leave", "other_role", "receiver_that_sends"}
+OF_LEAVERS_AND_ROLES = {
+    "delivery_after_leave",
+    "send_after_leave",
+    "other_role",
+    "receiver_that_sends",
+    "last_sends_lost",
+}
 """Nor does anybody leave, or change its role."""
 
 

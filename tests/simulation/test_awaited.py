@@ -153,6 +153,11 @@ def parted(world: World) -> bool:
     return any(not lives <= members_of(view) for member in sorted(lives) for view in views_after(world, 6, member))
 
 
+def test_a_merge_that_fails_drops_no_receiver_out() -> None:
+    for seed in range(3):
+        assert told(play(kept("stay-alone"), seed), "SELF_FAIL") == set()
+
+
 @pytest.mark.parametrize("bug", PLANTED_AWAITED, ids=lambda bug: bug.name)
 def test_a_planted_bug_comes_to_light(bug: PlantedBug, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no property judges it yet, or the fault excuses everybody, what is measured above shows it."""
@@ -162,5 +167,7 @@ def test_a_planted_bug_comes_to_light(bug: PlantedBug, monkeypatch: pytest.Monke
         if set(world.monitors.counts) & bug.properties:
             return
         if bug.scenario == "awaited-senders" and parted(world):
+            return
+        if bug.scenario == "stay-alone" and told(world, "SELF_FAIL"):
             return
     pytest.fail(f"three seeds of {bug.scenario!r} show none of {sorted(bug.properties)}")

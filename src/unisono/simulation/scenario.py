@@ -182,3 +182,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
         usual: int = self.options.get("datagram_bytes", FIELDS["datagram_bytes"].default)
         sizes: list[int] = [plan.options.get("datagram_bytes", usual) for plan in self.member_plans]
         return max([usual, *sizes])
+
+    @property
+    def mere_receivers(self) -> frozenset[int]:
+        """Who begins as one that only receives, by number; a role that is drawn counts once it is chosen."""
+        return frozenset(plan.index for plan in self.member_plans if plan.options.get("role") == "receiver")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -40,6 +40,8 @@ class Stage(Protocol):
     seed: int
     datagram_bytes: int
     """No datagram of any member is larger."""
+    mere_receivers: frozenset[int]
+    """The members that begin as ones that only receive."""
     cast: Cast
     machines: list[Machine]
     network: Network
@@ -243,14 +245,18 @@ class Troubles:
         whole = fault.lasts == FOREVER or self._stage.cast.server_machines
         return self._stage.datagram_bytes if whole else LEAST_DATAGRAM
 
+    def _weight(self, side: Collection[int]) -> tuple[int, int, int]:
+        """How much of a group one side of a partition holds; who misses one of its senders cannot follow its order."""
+        living = set(side) - self._doomed
+        return len(living - self._stage.mere_receivers), len(living), len(side)
+
     def _taken_away(self, fault: Fault) -> list[str]:
         """The members of whom nothing is expected while the fault lasts."""
         stage = self._stage
         names = [machine.name for machine in stage.machines]
         away: set[int] = set()
         if fault.kind == "partition":
-            lasting = sorted(fault.groups, key=lambda group: (len(set(group) - self._doomed), len(group)))
-            away = set(range(len(names))) - set(lasting[-1])
+            away = set(range(len(names))) - set(sorted(fault.groups, key=self._weight)[-1])
         elif fault.kind == "one_way":
             sides = sorted((side for side in (fault.sources, fault.targets) if side), key=len)
             away = set(sides[0])

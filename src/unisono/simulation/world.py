@@ -97,6 +97,7 @@ class World:
         self.network = Network(scenario.network, self.cast.members, sites, self.seed, remember, self.cast.others)
         self.machines = [self._machine(index) for index in range(self.cast.size)]
         self.datagram_bytes = scenario.datagram_bytes
+        self.mere_receivers = scenario.mere_receivers
         self._ether = Ether(self)
         self._channels = Channels(self.network, self.schedule, self._give_to_life, member_address)
         self._troubles = Troubles(self)

@@ -82,6 +82,7 @@ class Trial:
         self.seed = scenario.seed
         self.end_of_faults = scenario.duration
         self.datagram_bytes = scenario.datagram_bytes
+        self.mere_receivers = scenario.mere_receivers
         sites = scenario.sites or scenario.members
         self.network = Network(scenario.network, scenario.members, sites, self.seed, False, self.cast.others)
         realm = realm or f"trial-{self._began}"
