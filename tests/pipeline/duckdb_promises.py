@@ -101,4 +101,52 @@ firsts as (
 select run, 'L9', "group", process, incarnation, position, {MESSAGE % ("first.s", "first.i", "first.n")} from firsts
 """
 
-AUDITS = {"D13": D13, "L9": L9}
+D7 = f"""
+with passed as (
+    select w.run, w."group", w.process, w.incarnation, w.position, w.stretch, w.moment, clock(w.truth, w.host) as clock,
+        v.source, v.source_incarnation, v.begin, gapless(v.service) as agreed, coalesce(v.era, v.view) as era
+    from views w join (
+        select p.* exclude (start), point.source as source, point.incarnation as source_incarnation,
+            list_filter(start, lambda one: one.source = point.source and one.incarnation = point.incarnation)[-1].number
+                as begin
+        from (select *, unnest(list_distinct(list_transform(start, lambda one:
+            {{'source': one.source, 'incarnation': one.incarnation}}))) as point from views) p
+    ) v on {same_member("w", "v")} and v.stretch = w.stretch and v.position = (
+        select max(b.position) from views b where {same_member("b", "w")} and b.position < w.position)
+    where reliable(w.service) and reliable(v.service) and not session(w.service) and not session(v.service)
+        and (v.source, v.source_incarnation) <> (w.process, w.incarnation)
+        and case when gapless(v.service) then v.role = 'sender' and w.era is null else len(list_filter(w.start,
+            lambda one: one.source = v.source and one.incarnation = v.source_incarnation)) = 0 end
+        and not exists (from (from joins union all by name from fresh) f where {same_member("f", "w")}
+            and f.position between v.position and w.position)
+),
+releases as (
+    select run, "group", process, incarnation, position, first, last, coalesce(truth, "at") as moment,
+        clock(truth, host) as clock
+    from repair where kind = 'GC' and source = process and source_incarnation = incarnation
+),
+received as (
+    select distinct p.*, s.number
+    from passed p join first_sends s on {same_group("s", "p")} and s.process = p.source
+        and s.incarnation = p.source_incarnation and s.number >= p.begin
+    join releases r on {same_member("r", "s")} and s.sequence between r.first and r.last and r.position > s.position
+        and r.clock = p.clock and r.moment <= p.moment
+    where s.sequence >= (
+            select arg_max(case when c.kind = 'GRANT' then coalesce(c.sequence, {2**62}) else {2**62} end, c.position)
+            from moves c where {same_member("c", "s")} and c.position < r.position and (c.kind = 'LEAVE'
+                or (c.kind in ('GRANT', 'SUSPECT') and c.peer = p.process and c.peer_incarnation = p.incarnation)))
+        and (not p.agreed or (s.agreed is not distinct from p.era
+            and not exists (from views m where {same_member("m", "s")} and gapless(m.service) and m.era is null
+                and m.position between s.position and r.position)
+            and not exists (from moves m where {same_member("m", "s")} and m.kind = 'AGREED'
+                and m.position between s.position and r.position)))
+)
+select o.run, 'D7', o."group", o.process, o.incarnation, o.position,
+    {MESSAGE % ("o.source", "o.source_incarnation", "min(o.number)")}
+from received o where not exists (
+    from deliveries d where {same_member("d", "o")} and d.stretch = o.stretch and d.position < o.position
+        and d.source = o.source and d.source_incarnation = o.source_incarnation and d.number = o.number)
+group by o.run, o."group", o.process, o.incarnation, o.position, o.source, o.source_incarnation
+"""
+
+AUDITS = {"D7": D7, "D13": D13, "L9": L9}

@@ -1,4 +1,4 @@
-"""Promises to those who stay, by example: what leavers had sent, and that everybody goes on."""
+"""Promises to those who stay, by example: what leavers had sent, what was released, and that everybody goes on."""
 
 from __future__ import annotations
 
@@ -68,6 +68,71 @@ def test_d13_what_came_before_the_start_points_is_not_owed() -> None:
     (view,) = [row for row in trace.rows if row.kind == "VIEW" and row.process == "bob" and row.view == "v"]
     view.start = [type(start)(start.source, start.incarnation, 20, 2) for start in view.start]  # type: ignore[union-attr]
     assert of(trace, "D13") == []
+
+
+def released(heard: int, service: str = "RTO", counted: int = 10, time: float = 3, last: int = 20) -> Trace:
+    """Alice counts bob, sends twice, releases both messages and is gone; bob has delivered so many."""
+    trace = agreed()
+    trace.service = service
+    for name in ("alice", "bob"):
+        trace.view(0, name, "v", alice=1, bob=1)
+    trace.membership(0.5, "alice", "GRANT", "market", sequence=counted, **BOB)
+    for number in (1, 2):
+        trace.send(1, "alice", number, timestamp=10 * number)
+    for number in range(1, heard + 1):
+        trace.deliver(2, "bob", "alice", number, timestamp=10 * number)
+    trace.release(time, "alice", last)
+    trace.view(4, "bob", "w", bob=1)
+    return trace
+
+
+BOB: dict[str, Any] = {"peer": "bob", "peer_incarnation": LIVES["bob"]}
+
+
+def before_the_release(trace: Trace, kind: str, **columns: Any) -> list[tuple[object, ...]]:
+    """What D7 says if alice writes this before she releases anything."""
+    place = next(index for index, row in enumerate(trace.rows) if row.kind == "GC")
+    trace.membership(2.5, "alice", kind, "market", **columns)
+    trace.rows.insert(place, trace.rows.pop())
+    for row in trace.rows[place : place + 2]:
+        row.position += 1 if row.kind == "GC" else -1
+    return places(of(trace, "D7"))
+
+
+def test_d7_who_goes_on_has_what_its_source_released() -> None:
+    for service in ("RTO", "RSO"):
+        assert of(released(2, service), "D7") == []
+        assert places(of(released(1, service), "D7")) == [at("D7", "bob", 2, "alice~1f/2")]
+        assert places(of(released(0, service), "D7")) == [at("D7", "bob", 1, "alice~1f/1")]
+
+
+def test_d7_only_what_was_released_by_then() -> None:
+    assert places(of(released(0, last=10), "D7")) == [at("D7", "bob", 1, "alice~1f/1")]
+    assert of(released(1, last=10), "D7") == []
+    assert of(released(0, time=5), "D7") == []
+
+
+def test_d7_only_from_the_point_on_from_which_one_counts() -> None:
+    assert places(of(released(0, counted=20), "D7")) == [at("D7", "bob", 1, "alice~1f/2")]
+    assert of(released(0, counted=21), "D7") == []
+
+
+def test_d7_nor_who_no_longer_counts() -> None:
+    assert before_the_release(released(0), "SUSPECT", **BOB) == []
+    assert before_the_release(released(0), "LEAVE") == []
+    assert before_the_release(released(0), "GRANT", sequence=20, **BOB) == [at("D7", "bob", 1, "alice~1f/2")]
+
+
+def test_d7_nor_what_a_source_released_when_it_had_gone_on() -> None:
+    assert before_the_release(released(0), "AGREED") == []
+    assert before_the_release(released(0, "RSO"), "AGREED") != []
+
+
+def test_d7_a_receiver_of_agreed_views_may_go_with_senders_that_had_less() -> None:
+    trace = released(0)
+    (view,) = [row for row in trace.rows if row.kind == "VIEW" and row.process == "bob" and row.view == "v"]
+    view.role = "receiver"  # type: ignore[union-attr]  # the row is a view
+    assert of(trace, "D7") == []
 
 
 def kept_waiting(*deliveries: float, until: float = 30) -> Trace:

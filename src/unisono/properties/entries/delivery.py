@@ -7,6 +7,7 @@ from unisono.properties.damages import DAMAGES
 from unisono.properties.entries.property import Property
 from unisono.properties.monitors.delivery import DeliveryIntegrity, NoDuplication
 from unisono.properties.monitors.farewells import LastSends
+from unisono.properties.monitors.indications import StableIndication
 from unisono.properties.monitors.own import SelfDelivery
 from unisono.properties.monitors.repair import ReleaseSafety
 from unisono.properties.monitors.sending import SameView, SendingView
@@ -110,6 +111,30 @@ DELIVERY = (
         monitor=SelfDelivery,
         spark="unisono.pipeline.audits.membership:self_delivery",
         counter_example=DAMAGES["own_message_unheard_before_a_view"],
+    ),
+    Property(
+        id="D7",
+        name="stable indication",
+        statement=(
+            "A GC of a source for itself says that all whom it counts have received what it releases. It says so of a "
+            "process q if, of the GRANTs and SUSPECTs of the source for q and the LEAVEs of the source that come "
+            "before it there, the last is a GRANT, and of the sequences from `first` to `last` that are not below the "
+            "one of this GRANT. (Who has received something may still hold it back, and no row tells of that; "
+            "therefore this is about those who are past it.) Let W be a VIEW of q, and V the one before it of the same "
+            "group and stretch, with no JOIN and no fresh start (D5) between them, and let the source, another "
+            "process, be a member of V. Under agreed views let q be a sender in V, and W have no `era`; otherwise the "
+            "source is no member of W. Then q delivered, in that stretch and before W, every number of the source, "
+            "from its start number in V on, whose first SEND has a sequence of which a GC that comes after the SEND, "
+            "and not later than W, says that q has received it. Under agreed views that holds for what was sent in "
+            "the era (D3) of V, if the source has no VIEW without an `era` under agreed views, and no AGREED, between "
+            "SEND and GC. Times that do not compare are not judged. The violation is at W, one for each source, with "
+            "the lowest number."
+        ),
+        report="what a source released did not come to one that it counted",
+        oracle=oracles.stable_indication,
+        monitor=StableIndication,
+        spark="unisono.pipeline.audits.indications:stable_indication",
+        counter_example=DAMAGES["released_and_never_delivered"],
     ),
     Property(
         id="D8",

@@ -42,6 +42,7 @@ class Sampler(Settling):
         view = self.one([view for view in views if len([one for one in view.present() if one in speakers]) > 1])
         if view is not None:
             lost = self.random.choice([one for one in view.present() if one in speakers])
+            self.release(lost)
             for _ in range(self.random.randint(1, 3)):
                 self.tick()
                 self.send_from(lost)
@@ -87,6 +88,8 @@ class Sampler(Settling):
         pair = self.one([(member, source) for member in own for source in member.due if source is not member])
         if pair is not None:
             member, source = pair
+            if source.active:
+                self.release(source)
             kind = self.random.choice(("LEFT_BEHIND", "UNAVAILABLE"))
             if kind == "LEFT_BEHIND" and source.active and member in source.counted:
                 self.suspect(source, member)

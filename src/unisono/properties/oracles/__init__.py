@@ -8,6 +8,7 @@ from __future__ import annotations
 from unisono.properties.oracles.accounts import dense_counts, one_account
 from unisono.properties.oracles.delivery import delivery_integrity, in_a_view, no_duplication
 from unisono.properties.oracles.farewells import last_sends
+from unisono.properties.oracles.indications import stable_indication
 from unisono.properties.oracles.liveness import multicast_liveness
 from unisono.properties.oracles.lives import lives, named_have_rows, own_order
 from unisono.properties.oracles.order import fifo, reliable_fifo
@@ -72,6 +73,7 @@ __all__ = [
     "self_inclusion",
     "sending_view",
     "stability",
+    "stable_indication",
     "start_change_discipline",
     "termination",
     "total_order",
