@@ -24,9 +24,9 @@ def test_who_knows_the_scope_counts_the_hops() -> None:
     assert hops_of(multicast, 5) == 0
 
 
-def sounder(name: str, interface: str, realm: str, namespace: str | None = None) -> Talker:
+def sounder(name: str, interface: str, realm: str, namespace: str | None = None, *seed: str) -> Talker:
     before = [] if namespace is None else ["ip", "netns", "exec", namespace]
-    talker = Talker(name, ["-m", "tests.network.echo_sounder", interface, realm], before=before)
+    talker = Talker(name, ["-m", "tests.network.echo_sounder", interface, realm, *seed], before=before)
     talker.wait(lambda lines: any(line.startswith("at ") for line in lines), "where it is")
     return talker
 
@@ -92,3 +92,30 @@ def test_a_router_and_a_network_are_counted(routed: list[str], realm: str, place
         rue.wait_line("heard 1 None")
         ada.tell(multicast_address("g"))
         rue.wait_line(f"heard 0 {SCOPE - 1}")
+
+
+@needs_namespaces
+@pytest.mark.parametrize("place", ["10.78.{}.{}", "fd78:{}::{}"])
+def test_a_scope_holds_on_a_mesh(routed: list[str], realm: str, place: str) -> None:
+    """Two hops away is out of the scope of one; what goes further reaches both."""
+    left, router, right = routed
+    with closing(sounder("rue", place.format(1, 1), realm, router, "-")) as rue:
+        seed = address(rue)
+        with (
+            closing(sounder("ada", place.format(1, 2), realm, left, seed)) as ada,
+            closing(sounder("bob", place.format(2, 2), realm, right, seed)) as bob,
+        ):
+            everybody = multicast_address("g")
+            hears = {"heard 2 None": bob, "heard 1 None": rue}
+
+            def both_hear() -> bool:
+                ada.tell(everybody)
+                return all(line in talker.lines for line, talker in hears.items())
+
+            until(both_hear, "the mesh stands")
+            ada.tell(f"{everybody}=1=near")
+            ada.tell(f"{everybody}=2=far")
+            bob.wait_line("heard 2 None far")
+            rue.wait_line("heard 1 None far")
+            assert "heard 1 None near" in rue.lines
+            assert "heard 2 None near" not in bob.lines

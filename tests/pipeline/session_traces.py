@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from unisono.simulation.draw import draw
 from unisono.simulation.library import load
 from unisono.simulation.world import World
@@ -17,8 +19,14 @@ def session_rows() -> list[AnyRow]:
     )
     world.run()
     told = next(row for row in world.rows if row.group)
+    life = (told.process, told.incarnation)
+    index, end = next(
+        (index, row)
+        for index, row in enumerate(world.rows)
+        if row.kind == "END" and (row.process, row.incarnation) == life
+    )
     return [
-        *world.rows,
+        *world.rows[:index],
         *(
             StatisticRow(
                 kind="SESSION_OVERHEAD",
@@ -26,10 +34,14 @@ def session_rows() -> list[AnyRow]:
                 group=told.group,
                 process=told.process,
                 incarnation=told.incarnation,
-                position=1_000_000 + number,
-                truth=told.truth,
+                position=end.position + number,
+                at=end.at,
+                host=end.host,
+                truth=end.truth,
                 values=[Value("nanoseconds", overhead)],
             )
             for number, overhead in enumerate(OVERHEADS)
         ),
+        replace(end, position=end.position + len(OVERHEADS)),
+        *world.rows[index + 1 :],
     ]

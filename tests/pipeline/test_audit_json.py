@@ -15,7 +15,7 @@ from tests.pipeline.test_measures import deliver, send
 from unisono.properties.damages import DAMAGES, SESSION_DAMAGES
 from unisono.properties.monitors.monitor import KEPT_VIOLATIONS
 from unisono.trace.run_directory import write_run
-from unisono.trace.schema import AnyRow, GaugeRow
+from unisono.trace.schema import AnyRow, GaugeRow, MembershipRow
 from unisono.trace.spool import SpoolWriter
 
 GOLDEN = Path(__file__).parent / "golden" / "audit.json"
@@ -24,7 +24,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def small_trace(run: str) -> list[AnyRow]:
-    """Three messages of one sender, and nothing else: nobody installed a view, so that M3 is broken everywhere."""
+    """Three messages of one sender and nothing else: nobody began, joined or installed a view, and rows are missing."""
     rows: list[AnyRow] = []
     for number in (1, 2, 3):
         rows.append(send(number, number, run=run, service="RSO"))
@@ -35,12 +35,15 @@ def small_trace(run: str) -> list[AnyRow]:
 
 
 def above_its_cap(count: int) -> list[AnyRow]:
-    """More violations than are kept, the last ones first."""
-    return [
-        GaugeRow(kind="GAUGE", run="gauges", process=name, position=position, name="window", value=2, cap=1)
-        for name in ("b", "a")
-        for position in range(count)
-    ]
+    """More violations than are kept, the last ones first, of processes that began as they should."""
+    rows: list[AnyRow] = []
+    for name in ("b", "a"):
+        rows.append(MembershipRow(kind="START", run="gauges", process=name))
+        rows += [
+            GaugeRow(kind="GAUGE", run="gauges", process=name, position=position, name="window", value=2, cap=1)
+            for position in range(1, count + 1)
+        ]
+    return rows
 
 
 def without_times(report: dict[str, Any]) -> dict[str, Any]:
@@ -91,7 +94,7 @@ def test_the_first_violations_are_those_that_stand_first(call: Call, tmp_path: P
     (one,) = report["runs"]
     assert one["counts"] == {"L7": 6 * KEPT_VIOLATIONS}
     assert [(found["process"], found["position"]) for found in one["violations"]] == [
-        ("a", position) for position in range(KEPT_VIOLATIONS)
+        ("a", position) for position in range(1, KEPT_VIOLATIONS + 1)
     ]
 
 

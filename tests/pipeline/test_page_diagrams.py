@@ -253,4 +253,4 @@ def test_the_picture_in_the_docs_is_up_to_date() -> None:
 def test_the_docs_name_every_property_that_is_drawn() -> None:
     text = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
     table = text[text.index("| property |") : text.index("Below it:")]
-    assert set(re.findall(r"\b[DMOL]\d+\b", table)) == set(PROPERTIES)
+    assert set(re.findall(r"\b[DMOLW]\d+\b", table)) == set(PROPERTIES)

@@ -14,7 +14,7 @@ from unisono.intergroup.sending import Sending
 from unisono.simulation.draw import draw
 from unisono.simulation.scenario_file import read_scenario
 from unisono.simulation.world import World
-from unisono.trace.schema import AnyRow, ProxyRow
+from unisono.trace.schema import AnyRow, DeliverRow, ProxyRow
 from unisono.transfer.track import Track
 from unisono.wire.proxy_messages import ProxyRequest
 
@@ -120,6 +120,16 @@ def test_in_a_quiet_group_everybody_gets_everything_in_one_order() -> None:
     assert len(handed(world)) == 5
     assert not world.monitors.violations
     assert not [row for row in world.rows if row.kind == "MARK" and getattr(row, "name", "") == "proxied-copy"]
+
+
+def test_who_carries_under_timestamp_latest_knows_for_whom() -> None:
+    text = SMALL.format(service="source", options="", loss=0.0)
+    text += "".join(f'[[member]]\nindex = {index}\nservice = "timestamp-latest"\n' for index in (0, 1, 2))
+    world = World(draw(read_scenario(text), 1), keep_rows=True)
+    world.run()
+    assert world.monitors.violations == []
+    carried = [row for row in world.rows if isinstance(row, DeliverRow) and row.origin is not None]
+    assert any(row.process == row.source for row in carried)
 
 
 def test_a_receiver_that_asks_others_stays_one() -> None:

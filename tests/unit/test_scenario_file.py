@@ -149,7 +149,7 @@ BAD: list[tuple[str, str, int | None, str]] = [
     ('name = "x"\nduration = "-3s"', "duration", 2, "above 0"),
     ('name = "x"\nsettle = "-3s"', "settle", 2, "not negative"),
     ('name = "x"\nseed = -1', "seed", 2, "from 0 on"),
-    ('name = "x"\nexpect = "held!"', "expect", 2, 'expected "held" or one of D1'),
+    ('name = "x"\nexpect = "held!"', "expect", 2, 'expected "held" or one of W1'),
     ('name = "x"\nmarks = ["gpa"]', "marks", 2, 'did you mean "gap"?'),
     ('name = "x"\noptions = 3', "options", 2, "expected a table, got 3"),
     ('name = "x"\n[options]\nkeepalive = "1s"', "options.keepalive", 3, 'did you mean "keep_alive"?'),

@@ -165,7 +165,7 @@ class Answering:
     @property
     def _state(self) -> State:
         context, following = self._context, self._receiving.following
-        if self._speaking.leaving:
+        if self._speaking.leaving or self._membership.roles.finishes:
             return "leaving"
         if context.role == "receiver":
             if following.entering is not None:

@@ -193,14 +193,17 @@ class Delivery:
     def hand_own(self, step: Step) -> OwnMessage:
         """The oldest message of this process goes to its own application, if it is for that."""
         own = self._own.popleft()
-        if own.change is not None:
-            return own
+        if own.change is None:
+            self.own(step, own)
+        return own
+
+    def own(self, step: Step, own: OwnMessage) -> None:
+        """A message of this process goes to its own application, as that of the one that asked for it, if any did."""
         place = (self._process, own.sequence, own.number, own.timestamp)
         if own.origin is None:
             self.message(step, *place, own.payload, own.name)
         else:
             self.proxied(step, *place, own.origin, own.origin_number, own.payload)
-        return own
 
     def take_own(self) -> list[OwnMessage]:
         """The messages of this process that wait for its application: another service takes them over."""

@@ -126,7 +126,6 @@ class TimestampLatest(CasualReceiver):
             if waiting.message is not None:
                 self._delivery.whole(step, key[1], waiting.message, waiting.message.payload)
             elif waiting.own is not None:
-                own = waiting.own
-                self._delivery.message(step, key[1], own.sequence, own.number, own.timestamp, own.payload, own.name)
+                self._delivery.own(step, waiting.own)
         if self._heap:
             self._context.deadlines.advance("hold", step.now + self._context.settings.keep_alive)

@@ -3,6 +3,8 @@
 Peers find each other by seeds, by what peers say of others, and on one machine or network by greetings to a multicast
 address of the realm. A peer that is not heard for long, or says farewell, is no longer sent to. A visitor finds the
 others in the same way and is nobody's peer: it answers no greeting.
+
+A scope holds here too: what may travel so many hops goes to the peers whose answers took no more.
 """
 
 from __future__ import annotations
@@ -71,6 +73,8 @@ class Mesh:
         self._greeting = greeting(self._number, self._token)
         self._seeds: list[SocketAddress] = []
         self._peers: dict[SocketAddress, float] = {}
+        self._hops: dict[SocketAddress, int] = {}
+        """How many hops the last answer of each peer took."""
         self._tokens: dict[SocketAddress, bytes] = {}
         self._greeted: set[SocketAddress] = set()
         self._named = 0
@@ -107,7 +111,8 @@ class Mesh:
         assert self._endpoint is not None, "a transport sends after it started"
         if is_multicast(to):
             for peer in dict.fromkeys([*self._peers, *self._seeds]) if self._visiting else self._peers:
-                self._endpoint.send_all(datagrams, peer)
+                if self._hops.get(peer, 0) <= scope:
+                    self._endpoint.send_all(datagrams, peer)
             return
         try:
             endpoint = self._book.endpoint(to)
@@ -203,11 +208,11 @@ class Mesh:
         elif word.kind == "bye":
             self._forget(source)
         else:
-            self._welcome(source)
+            self._welcome(source, datagram.hops)
             for other in word.others:
                 self._greet_named(other)
 
-    def _welcome(self, source: SocketAddress) -> None:
+    def _welcome(self, source: SocketAddress, hops: int) -> None:
         """Who answered a greeting is there."""
         if source not in self._peers:
             if len(self._peers) >= PEER_LIMIT:
@@ -215,9 +220,11 @@ class Mesh:
                 return
             _LOG.info("peer %s found", self._book.spell(source))
         self._peers[source] = monotonic()
+        self._hops[source] = hops
 
     def _forget(self, peer: SocketAddress) -> None:
         self._peers.pop(peer, None)
+        self._hops.pop(peer, None)
         self._tokens.pop(peer, None)
 
     def _others(self, asker: SocketAddress) -> tuple[Address, ...]:

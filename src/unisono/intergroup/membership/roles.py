@@ -45,7 +45,6 @@ class Roles:
     __slots__ = (
         "_asked_at",
         "_context",
-        "_finishes",
         "_following",
         "_sending",
         "_sent_at",
@@ -53,6 +52,7 @@ class Roles:
         "_sponsored",
         "_tries",
         "_wished_at",
+        "finishes",
         "turn",
         "wish",
     )
@@ -67,7 +67,7 @@ class Roles:
         self._sponsored: dict[ProcessId, tuple[ViewId, int]] = {}
         self._sent_at = 0
         self._wished_at = 0
-        self._finishes = False
+        self.finishes = False
         self.turn = Turn.NONE
         self.wish: Role | None = None
 
@@ -95,7 +95,7 @@ class Roles:
 
     def finish(self) -> None:
         """The application is leaving: this process becomes a sender only for what waits to be sent."""
-        self._finishes = True
+        self.finishes = True
         if self.turn is Turn.NONE and not (self.wish == "sender" and self._sending.waiting):
             self.wish = None
 
@@ -143,7 +143,7 @@ class Roles:
         context = self._context
         if not context.auto or context.role == "receiver" or self.wish is not None or self._sending.waiting:
             return
-        if self._finishes:
+        if self.finishes:
             return
         until = self._sent_at + context.settings.idle
         if step.now >= until:

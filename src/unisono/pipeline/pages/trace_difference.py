@@ -44,7 +44,7 @@ class Difference(Struct, frozen=True):
 def difference(first: TraceTables, story: Story, second: TraceTables, other: Story) -> Difference | None:
     """What two traces differ in, or None where they are too long or not nearly alike.
 
-    Positions are left out: where one row is missing, all that follow it in its life have others.
+    Positions, and places in a view, are left out: where one row is missing, all that follow it have others.
     """
     if max(story.rows, other.rows) > MOST_ROWS:
         return None
@@ -81,6 +81,7 @@ def _rows(tables: TraceTables) -> _Rows:
         for row in tables.all_rows(family):
             plain: dict[str, Any] = msgspec.structs.asdict(row)
             position = plain.pop("position")
+            plain.pop("index", None)
             plain.pop("run")
             key = msgspec.msgpack.encode((family, plain))
             found.meaning[key] = row

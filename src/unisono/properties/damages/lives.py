@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -176,7 +177,8 @@ def _stays(rows: Rows) -> list[int]:
     for index, join in enumerate(rows):
         if join.kind == "JOIN":
             following = [row for row in rows[index + 1 :] if life_of(row) == life_of(join) and row.group == join.group]
-            if following and any(not isinstance(row, StatisticRow | GaugeRow) for row in following[:1]):
+            here = takewhile(lambda row: row.kind not in ("JOIN", "LEAVE"), following)
+            if any(not isinstance(row, StatisticRow | GaugeRow) for row in here):
                 found.append(index)
     return found
 

@@ -181,7 +181,7 @@ def stretches_due(rows: Rows) -> list[tuple[int, int]]:
         elif row.kind in ("START", "CRASH"):
             away.setdefault(row.process, [False, False])[0] = row.kind == "CRASH"
         elif row.kind in ("JOIN", "LEAVE"):
-            away[row.process][1] = row.kind == "LEAVE"
+            away.setdefault(row.process, [False, False])[1] = row.kind == "LEAVE"
         here = [name for name, reasons in away.items() if not any(reasons) and name not in faults]
         present = [name for name in here if name in members]
         many = len(present) >= 2 and 2 * len(present) > sum(name in members for name in away)
