@@ -42,23 +42,30 @@ from owed o where not exists (
 group by o.run, o."group", o.process, o.incarnation, o.position, o.source, o.source_incarnation
 """
 
-L9 = f"""
-with stops as (from moves where kind in ('CRASH', 'END')),
+_TURNS = """
+stops as (from moves where kind in ('CRASH', 'END')),
 turns as (
-    select run, "group", process, incarnation, position, moment, clock(truth, host) as clock, false as held,
+    select run, "group", process, incarnation, position, stretch, moment, clock(truth, host) as clock, false as held,
         null as start from moves where kind in ('JOIN', 'LEAVE', 'SELF_FAIL', 'BOOTSTRAP')
     union all
-    select run, "group", process, incarnation, position, moment, clock(truth, host),
+    select run, "group", process, incarnation, position, stretch, moment, clock(truth, host),
         reliable(service) and not session(service), start from views
     union all
-    select run, "group", process, incarnation, position, coalesce(truth, "at"), clock(truth, host), false, null
+    select run, "group", process, incarnation, position, stretch, coalesce(truth, "at"), clock(truth, host), false, null
     from gauge where kind = 'GAUGE' and (not reliable(service) or session(service))
-),
+)
+"""
+
+
+def _placed(sent: str) -> str:
+    """What was sent, for each other member of the group, with the turn that this one was in."""
+    turn = "{'position': t.position, 'stretch': t.stretch, 'held': t.held, 'start': coalesce(t.start, [])}"
+    return f"""
 placed as (
     select s.run, s."group", s.process as source, s.incarnation as source_incarnation, s.number, s.moment,
         s.moment + 10000000000 as until, clock(s.truth, s.host) as clock, t.process, t.incarnation,
-        arg_max({{'position': t.position, 'held': t.held, 'start': coalesce(t.start, [])}}, t.position) as turn
-    from sends s join turns t on {same_group("s", "t")} and t.process <> s.process and t.moment <= s.moment
+        arg_max({turn}, t.position) as turn
+    from {sent} s join turns t on {same_group("s", "t")} and t.process <> s.process and t.moment <= s.moment
         and t.clock = clock(s.truth, s.host)
     group by s.run, s."group", s.process, s.incarnation, s.number, s.moment, s.truth, s.host, t.process, t.incarnation
 ),
@@ -66,15 +73,12 @@ named as (
     select run, unnest(list_distinct(members)) as name, coalesce(truth, "at") as moment,
         case edge when 'begin' then 1 else -1 end as step
     from fault where kind = 'FAULT' and fault not in ('load', 'heal')
-),
-waiting as (
-    select * from placed p where turn.held
-        and len(list_filter(turn.start,
-            lambda one: one.source = p.source and one.incarnation = p.source_incarnation)) > 0
-        and not exists (from deliveries d where {same_member("d", "p")} and d.source <> d.process
-            and coalesce(d.truth, d."at") between p.moment and p.until)
-        and not exists (from views v where {same_member("v", "p")} and v.moment between p.moment and p.until)
-        and not exists (from moves m where {same_group("m", "p")} and m.kind in ('JOIN', 'LEAVE')
+)
+"""
+
+
+_CONNECTED = f"""
+        not exists (from moves m where {same_group("m", "p")} and m.kind in ('JOIN', 'LEAVE')
             and m.moment between p.moment and p.until and ({same_life("m", "p")}
                 or (m.process = p.source and m.incarnation = p.source_incarnation)))
         and not exists (from gauge g where {same_member("g", "p")} and g.kind = 'GAUGE'
@@ -93,6 +97,19 @@ waiting as (
             and n.moment < p.moment), 0) <= 0
         and coalesce((select sum(n.step) from named n where n.run = p.run and n.name = p.source
             and n.moment < p.moment), 0) <= 0
+"""
+"""Where both stay, with no fault of either, as long as that takes."""
+
+L9 = f"""
+with {_TURNS}, {_placed("sends")},
+waiting as (
+    select * from placed p where turn.held
+        and len(list_filter(turn.start,
+            lambda one: one.source = p.source and one.incarnation = p.source_incarnation)) > 0
+        and not exists (from deliveries d where {same_member("d", "p")} and d.source <> d.process
+            and coalesce(d.truth, d."at") between p.moment and p.until)
+        and not exists (from views v where {same_member("v", "p")} and v.moment between p.moment and p.until)
+        and {_CONNECTED}
 ),
 firsts as (
     select run, "group", process, incarnation, turn.position as position,
@@ -149,4 +166,25 @@ from received o where not exists (
 group by o.run, o."group", o.process, o.incarnation, o.position, o.source, o.source_incarnation
 """
 
-AUDITS = {"D7": D7, "D13": D13, "L9": L9}
+L11 = f"""
+with {_TURNS},
+lives as (
+    from sends qualify row_number() over (partition by run, "group", process, incarnation order by position) = 1
+),
+{_placed("lives")}
+select p.run, 'L11', p."group", p.process, p.incarnation, p.turn.position,
+    {MESSAGE % ("p.source", "p.source_incarnation", "p.number")}
+from placed p where p.turn.held
+    and exists (from views v where {same_member("v", "p")} and v.stretch = p.turn.stretch
+        and v.position <= p.turn.position and reliable(v.service) and not session(v.service)
+        and len(list_filter(v.start,
+            lambda one: one.source = p.source and one.incarnation <> p.source_incarnation)) > 0)
+    and not exists (from views v where {same_member("v", "p")} and v.moment <= p.until
+        and len(list_filter(v.start,
+            lambda one: one.source = p.source and one.incarnation = p.source_incarnation)) > 0)
+    and not exists (from deliveries d where {same_member("d", "p")} and d.source = p.source
+        and d.source_incarnation = p.source_incarnation and coalesce(d.truth, d."at") <= p.until)
+    and {_CONNECTED}
+"""
+
+AUDITS = {"D7": D7, "D13": D13, "L9": L9, "L11": L11}

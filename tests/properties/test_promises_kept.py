@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.properties.test_agreed_views import agreed, at, places
 from tests.properties.test_each_property import LIVES, Trace, of
-from unisono.trace.schema import MembershipRow, Reason
+from unisono.trace.schema import MembershipRow, Reason, Start
 
 LEFT = [Reason("alice", LIVES["alice"], "left")]
 
@@ -191,3 +191,64 @@ def test_l9_nor_who_left_or_took_another_service() -> None:
     trace.service = "UU"
     trace.gauge(3.5, "bob", 1, None)
     assert of(trace, "L9") == []
+
+
+def come_back(*views: float, known: bool = True, service: str = "RTO") -> Trace:
+    """Bob had an earlier life of carol in v; the new one sends at 6 s, and is in a view of bob at these times."""
+    trace = agreed()
+    trace.service = service
+    trace.begin(0, "bob")
+    trace.view(0, "bob", "v", bob=1)
+    if known:
+        view = trace.rows[-1]
+        view.start = [*view.start, Start("carol", LIVES["carol"] - 1, 10, 1)]  # type: ignore[union-attr]
+    trace.view(4, "bob", "w", bob=1)
+    trace.begin(5, "carol")
+    trace.send(6, "carol", 1, timestamp=10)
+    for time in views:
+        trace.view(time, "bob", f"at {time}", bob=1, carol=1)
+    for name in ("bob", "carol"):
+        trace.membership(30, name, "END")
+    return trace
+
+
+def test_l11_the_new_life_of_a_process_is_heard() -> None:
+    for service in ("RTO", "RSO"):
+        assert of(come_back(16, service=service), "L11") == []
+        assert places(of(come_back(16.1, service=service), "L11")) == [at("L11", "bob", 3, "carol~3c/1")]
+        assert places(of(come_back(service=service), "L11")) == [at("L11", "bob", 3, "carol~3c/1")]
+
+
+def test_l11_it_may_be_heard_before_it_sends_and_a_delivery_is_enough() -> None:
+    assert of(come_back(5.5), "L11") == []
+    trace = come_back()
+    trace.deliver(15, "bob", "carol", 1, timestamp=10)
+    assert of(trace, "L11") == []
+
+
+def test_l11_asks_nothing_of_who_knew_no_earlier_life_or_wants_no_views() -> None:
+    assert of(come_back(known=False), "L11") == []
+    assert of(come_back(service="UU"), "L11") == []
+    trace = come_back()
+    trace.rows[3].stretch = 1
+    assert of(trace, "L11") == []
+
+
+def test_l11_a_clock_that_is_set_back_is_no_excuse() -> None:
+    for name in ("bob", "carol"):
+        trace = come_back()
+        trace.fault(3, "clock_step", "begin")
+        assert len(of(trace, "L11")) == 1
+        trace.fault(7, "isolate", "begin", name)
+        assert of(trace, "L11") == []
+
+
+def test_l11_nor_does_it_ask_anything_of_who_does_not_stay() -> None:
+    for name in ("bob", "carol"):
+        trace = come_back()
+        trace.membership(9, name, "LEAVE", "market")
+        assert of(trace, "L11") == []
+    trace = come_back()
+    trace.rows.pop()
+    trace.membership(9, "carol", "CRASH")
+    assert of(trace, "L11") == []

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.activity import told_by
-from unisono.pipeline.audits.agreed import FRESH
+from unisono.pipeline.audits.connected import SENT, in_view, is_source_of, not_away, staying, stops_of
 from unisono.pipeline.audits.projections import Projections
-from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, STREAM, held, message_name, moment, violations
-from unisono.pipeline.tables import Tables
+from unisono.pipeline.columns import MEMBER, PROCESS, SOURCE, message_name, moment, violations
 from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
-
-_SENT = (*STREAM, "number", "sent_at", "sent_clock")
-_UNTIL = F.col("sent_at") + STALL_LIMIT_NANOSECONDS
 
 
 def progress_of_each(trace: Projections) -> DataFrame:
@@ -36,10 +32,11 @@ def progress_of_each(trace: Projections) -> DataFrame:
     single = trace.sends_of(asked).select(
         "run", "group", *SOURCE, "number", moment().alias("sent_at"), told_by().alias("sent_clock")
     )
-    waiting = trace.found(_in_gaps(gaps, single, "sent_at").select(*_SENT))
+    waiting = trace.found(_in_gaps(gaps, single, "sent_at").select(*SENT))
     if waiting is None:
         return trace.nothing()
-    judged = _in_view(_not_away(trace, _staying(trace, waiting)), tables)
+    there = not_away(trace, staying(trace, "L9", waiting))
+    judged = in_view(there, "L9", tables).where(is_source_of("sources"))
     first = F.min(F.struct("sent_at", *SOURCE, "number")).alias("first")
     found = judged.groupBy(*MEMBER, "position").agg(first).select(*MEMBER, "position", "first.*")
     return violations("L9", found, F.lit("since this was sent nothing came for longer than 10 s"), message_name())
@@ -53,7 +50,7 @@ def _gaps(trace: Projections) -> DataFrame:
     """
     heard = trace.heartbeats.select(*MEMBER, F.explode(F.array("at", "last_at")).alias("gap_begin"))
     views = trace.tables.view.where("kind = 'VIEW'").select(*MEMBER, moment().alias("gap_begin"))
-    stops = _stops(trace.tables).groupBy(*PROCESS).agg(F.max("stopped_at").alias("last_stop"))
+    stops = stops_of(trace.tables).groupBy(*PROCESS).agg(F.max("stopped_at").alias("last_stop"))
     in_order = Window.partitionBy(*MEMBER).orderBy("gap_begin")
     return (
         heard.unionByName(views)
@@ -72,84 +69,4 @@ def _in_gaps(gaps: DataFrame, sent: DataFrame, last: str) -> DataFrame:
         (F.col("source") != F.col("process"))
         & (F.col(last) > F.col("gap_begin"))
         & (F.col("bound") > F.col("sent_at") + STALL_LIMIT_NANOSECONDS)
-    )
-
-
-def _stops(tables: Tables) -> DataFrame:
-    return tables.membership.where("kind in ('CRASH', 'END')").select(
-        *PROCESS, moment().alias("stopped_at"), told_by().alias("stopped_clock")
-    )
-
-
-def _staying(trace: Projections, waiting: DataFrame) -> DataFrame:
-    """Where both are there all the time, and for longer."""
-    tables = trace.tables
-    moves = tables.membership.where("kind in ('JOIN', 'LEAVE')").select(*MEMBER, moment().alias("moved_at"))
-    others = tables.gauge.where("kind = 'GAUGE'").where(~held("L9")).select(*MEMBER, moment().alias("moved_at"))
-    told = waiting.join(others, list(MEMBER)).where(_is_within("moved_at")).select(*_SENT)
-    waiting = waiting.join(told, list(_SENT), "left_anti")
-    for life in (("process", "incarnation"), SOURCE):
-        stops = _stops(tables).withColumnsRenamed(dict(zip(PROCESS[1:], life, strict=True)))
-        mine = moves.withColumnsRenamed(dict(zip(PROCESS[1:], life, strict=True)))
-        stopped = (
-            waiting.join(stops, ["run", *life])
-            .where("stopped_clock = sent_clock")
-            .groupBy(*_SENT)
-            .agg(F.max(F.col("stopped_at")).alias("last"), F.max(_is_within("stopped_at")).alias("soon"))
-            .where((F.col("last") > _UNTIL) & ~F.col("soon"))
-            .select(*_SENT)
-        )
-        stopped = trace.settle(stopped)
-        moved = stopped.join(mine, ["run", "group", *life]).where(_is_within("moved_at")).select(*_SENT)
-        waiting = trace.settle(stopped.join(moved, list(_SENT), "left_anti"))
-    return waiting
-
-
-def _is_within(time: str) -> Column:
-    return (F.col(time) >= F.col("sent_at")) & (F.col(time) <= _UNTIL)
-
-
-def _not_away(trace: Projections, waiting: DataFrame) -> DataFrame:
-    """Where no fault has the name of one of the two."""
-    faults = trace.tables.fault.where("kind = 'FAULT' and fault not in ('load', 'heal')").select(
-        "run",
-        F.explode(F.array_distinct("members")).alias("name"),
-        moment().alias("fault_at"),
-        F.when(F.col("edge") == "begin", 1).otherwise(-1).alias("step"),
-    )
-    for name in ("process", "source"):
-        before = F.sum(F.when(F.col("fault_at") < F.col("sent_at"), F.col("step")).otherwise(0))
-        away = (
-            waiting.join(faults.withColumnRenamed("name", name), ["run", name])
-            .groupBy(*_SENT)
-            .agg(before.alias("open"), F.max(_is_within("fault_at")).alias("soon"))
-            .where("open > 0 or soon")
-        )
-        waiting = trace.settle(waiting.join(away, list(_SENT), "left_anti"))
-    return waiting
-
-
-def _in_view(waiting: DataFrame, tables: Tables) -> DataFrame:
-    """Where the source is in the view that the member has then; with the position of that."""
-    columns = (*MEMBER, "position", "kind", moment().alias("turned_at"), told_by().alias("turned_clock"))
-    sources = F.transform(
-        "start", lambda one: F.struct(one["source"].alias("source"), one["incarnation"].alias("incarnation"))
-    )
-    views = tables.view.where("kind = 'VIEW'").select(*columns, held("L9").alias("held"), sources.alias("sources"))
-    turns = tables.membership.where(f"kind in ('JOIN', 'LEAVE') or {FRESH}").select(*columns)
-    others = tables.gauge.where("kind = 'GAUGE'").where(~held("L9")).select(*columns)
-    latest = F.max_by(F.struct("position", "held", "sources"), "position").alias("turn")
-    return (
-        waiting.join(views.unionByName(turns.unionByName(others), allowMissingColumns=True), list(MEMBER))
-        .where("turned_at <= sent_at and turned_clock = sent_clock")
-        .groupBy(*_SENT)
-        .agg(latest)
-        .where("turn.held")
-        .where(
-            F.exists(
-                "turn.sources",
-                lambda one: (one["source"] == F.col("source")) & (one["incarnation"] == F.col("source_incarnation")),
-            )
-        )
-        .select(*_SENT, "turn.position")
     )

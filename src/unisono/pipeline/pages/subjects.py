@@ -49,7 +49,7 @@ NEAR = 60
 _CONTEXT = 2
 """Messages on both sides that are drawn for orientation."""
 
-_LACKING = frozenset({"D6", "D7", "D9", "D13", "O4", "O7", "L2", "L3", "L5", "L9"})
+_LACKING = frozenset({"D6", "D7", "D9", "D13", "O4", "O7", "L2", "L3", "L5", "L9", "L11"})
 """What these name is a message that a process does not have."""
 _PASSAGES = frozenset({"D5", "O5"})
 """What these name is a view into which two came that do not agree on the one before."""

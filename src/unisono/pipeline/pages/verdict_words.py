@@ -45,6 +45,7 @@ HELD = {
     "L5": "What was sent in an era was delivered by its living members, the last 10 s aside.",
     "L6": "Under load there was never a halt of more than 10 s.",
     "L9": "No connected member stood still for more than 10 s while another one sent.",
+    "L11": "Whoever started again was heard within 10 s by those who knew it before.",
     "L7": "No buffer grew above its cap.",
     "L8": "No loss was asked for, or repaired, more than 3 times on average.",
 }
@@ -93,6 +94,7 @@ SHOWS = {
     "L5": "{process} lives to the end without {first}, though both stayed in its view.",
     "L6": "In the shaded time nothing was delivered or installed, though there was load.",
     "L9": "Since {first} was sent nothing came to {process} for more than 10 s, though it is in its view.",
+    "L11": "{first} is the first of a new life, of which {process} heard nothing for more than 10 s.",
     "L7": "At the ring a buffer of {process} is above its cap.",
     "L8": "The range that was asked for most often: every ring is a request or a repair of the same messages.",
 }

@@ -113,6 +113,7 @@ _ALL = (
     runs.silenced,
     runs.shut_out,
     runs.one_kept_waiting,
+    runs.unheard_life,
     agreement.without_itself,
     agreement.lower_view,
     agreement.repeated_view,

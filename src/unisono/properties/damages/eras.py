@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 class Era(Struct):
     """The views of one era at one process, the deliveries in each, and the view after them, where there is one.
 
-    It is `broken` where its process began anew in it: nothing goes on from there.
+    A process that began `anew` owes nothing of the era any more.
     """
 
     views: list[int]
     deliveries: list[list[int]]
     after: int | None = None
-    broken: bool = False
+    anew: bool = False
 
     @property
     def all_deliveries(self) -> list[int]:
@@ -52,8 +52,9 @@ def _eras(rows: Rows) -> list[Era]:
         where = place(row)
         era = current.get(where)
         if row.kind in FRESH:
+            current.pop(where, None)
             if era is not None:
-                current.pop(where).broken = True
+                era.anew = True
         elif row.service != AGREED:
             continue
         elif isinstance(row, ViewRow):
@@ -151,7 +152,7 @@ def gap_across_views_of_an_era(rows: Rows, random: Random) -> Rows | None:
                 row, sent = delivery_at(rows, index), send_of(rows, rows[index])
                 source = (row.source, row.source_incarnation)
                 is_last = all(message_at(rows, other)[:2] != source for other in later)
-                stays = source in goes_on or (era.after is None and not era.broken)
+                stays = not era.anew and (era.after is None or source in goes_on)
                 if is_last and stays and sent is not None and getattr(rows[sent], "agreed", None) == _word(rows, era):
                     candidates.append(index)
     gone = one_of(random, candidates)

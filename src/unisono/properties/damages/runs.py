@@ -45,12 +45,7 @@ def stalled(rows: Rows, random: Random) -> Rows | None:
     index = one_of(random, [index for begin, end in stretches_due(rows) for index in range(begin, end)])
     if index is None or not any(row.kind in ("END", "VIEW", "DELIVER", "FAULT") for row in rows[index + 1 :]):
         return None
-    pause = STALL_LIMIT_NANOSECONDS + random.randint(1, STALL_LIMIT_NANOSECONDS)
-    later: Rows = [
-        replace(row, at=row.at + pause, truth=None if row.truth is None else row.truth + pause)
-        for row in rows[index + 1 :]
-    ]
-    return rows[: index + 1] + later
+    return _with_a_pause(rows, index, random)
 
 
 @damage("Nothing is delivered or installed for longer than allowed, under load.", "L6")
@@ -70,9 +65,31 @@ def silenced(rows: Rows, random: Random) -> Rows | None:
 
 @damage("Nothing comes to a member for longer than allowed, though another one sends.", "L9")
 def one_kept_waiting(rows: Rows, random: Random) -> Rows | None:
-    index = one_of(random, [index for index in range(len(rows)) if _keeps_waiting(rows, index)])
-    if index is None:
+    index = one_of(random, [index for index in range(len(rows)) if _waiting(rows, index)])
+    return None if index is None else _with_a_pause(rows, index, random)
+
+
+@damage("The new life of a process is not heard for longer than allowed by one that knew it before.", "L11")
+def unheard_life(rows: Rows, random: Random) -> Rows | None:
+    lives: dict[tuple[str, str, int], int] = {}
+    for index, row in enumerate(rows):
+        if isinstance(row, SendRow):
+            lives.setdefault((row.group, row.process, row.incarnation), index)
+    pairs = [(index, view) for index in lives.values() for view in _connected(rows, index) if _knew(rows, index, view)]
+    found = one_of(random, pairs)
+    if found is None:
         return None
+    index, view = found
+    source = (rows[index].process, rows[index].incarnation)
+    for place, row in enumerate(rows[:index]):
+        mine = (row.group, row.process, row.incarnation) == (view.group, view.process, view.incarnation)
+        if isinstance(row, ViewRow) and mine:
+            rows[place] = with_start(row, source, None)
+    return _with_a_pause(rows, index, random)
+
+
+def _with_a_pause(rows: Rows, index: int, random: Random) -> Rows:
+    """What comes after a row comes later by more than is allowed."""
     pause = STALL_LIMIT_NANOSECONDS + random.randint(1, STALL_LIMIT_NANOSECONDS)
     later: Rows = [
         replace(row, at=row.at + pause, truth=None if row.truth is None else row.truth + pause)
@@ -81,11 +98,28 @@ def one_kept_waiting(rows: Rows, random: Random) -> Rows | None:
     return rows[: index + 1] + later
 
 
-def _keeps_waiting(rows: Rows, index: int) -> bool:
+def _waiting(rows: Rows, index: int) -> bool:
     """Whether a message is sent there to one that is in a view with its source, with no fault of either."""
+    source = (rows[index].process, rows[index].incarnation)
+    return any((start.source, start.incarnation) == source for view in _connected(rows, index) for start in view.start)
+
+
+def _knew(rows: Rows, index: int, view: ViewRow) -> bool:
+    """Whether another life of the source was in a view of that stretch."""
+    sent = rows[index]
+    return any(
+        start.source == sent.process and start.incarnation != sent.incarnation
+        for row in rows[:index]
+        if isinstance(row, ViewRow) and _place(row) == _place(view)
+        for start in row.start
+    )
+
+
+def _connected(rows: Rows, index: int) -> list[ViewRow]:
+    """The views that others have where a message is sent, of those that stay, with no fault of them or its source."""
     sent = rows[index]
     if not isinstance(sent, SendRow):
-        return False
+        return []
     away: Counter[str] = Counter()
     for row in rows[:index]:
         if isinstance(row, FaultRow):
@@ -93,20 +127,20 @@ def _keeps_waiting(rows: Rows, index: int) -> bool:
     stays = {(row.process, row.incarnation) for row in rows[index:] if row.kind in ("CRASH", "END")}
     last: dict[tuple[str, int], AnyRow] = {}
     for row in rows[:index]:
-        if row.group == sent.group and (isinstance(row, ViewRow) or row.kind in ("JOIN", "LEAVE", *FRESH)):
+        told = isinstance(row, GaugeRow) and row.service not in ORDERED
+        if row.group == sent.group and (told or isinstance(row, ViewRow) or row.kind in ("JOIN", "LEAVE", *FRESH)):
             last[row.process, row.incarnation] = row
-    source = (sent.process, sent.incarnation)
-    if source not in stays or away[sent.process] > 0:
-        return False
-    return any(
-        isinstance(row, ViewRow)
+    if (sent.process, sent.incarnation) not in stays or away[sent.process] > 0:
+        return []
+    return [
+        row
+        for life, row in last.items()
+        if isinstance(row, ViewRow)
         and row.service in ORDERED
         and life in stays
         and life[0] != sent.process
         and away[life[0]] <= 0
-        and any((start.source, start.incarnation) == source for start in row.start)
-        for life, row in last.items()
-    )
+    ]
 
 
 @damage("A living source stays out of the view of a member that wants it.", "L2")

@@ -10,6 +10,7 @@ from unisono.properties.monitors.own import SelfDeliveryLiveness
 from unisono.properties.monitors.precision import MembershipPrecision
 from unisono.properties.monitors.progress import BoundedResources, NoDeadlock
 from unisono.properties.monitors.repair import RepairEfficiency
+from unisono.properties.monitors.restarts import HeardAgain
 from unisono.properties.monitors.stability import Stability
 from unisono.properties.monitors.standstill import ProgressOfEach
 from unisono.properties.monitors.termination import Termination
@@ -189,5 +190,24 @@ LIVENESS = (
         monitor=ProgressOfEach,
         spark="unisono.pipeline.audits.standstill:progress_of_each",
         counter_example=DAMAGES["one_kept_waiting"],
+    ),
+    Property(
+        id="L11",
+        name="heard again",
+        statement=(
+            "Let a life of p send its first message to a group at the time t, and let a process q of another name be "
+            "in a view of the group then (as L9 says it), and have had another life of p as a member of one of the "
+            "VIEWs of that stretch that promise this, up to that view. Then q has the new life of p as a member of a "
+            "VIEW, or delivers something from it, in that group and not later than t + 10 s. This is judged where both "
+            "stay from t to t + 10 s and no fault has one of the two names in its members, as L9 says it: a clock that "
+            "is set back takes nobody away. (A view without the earlier life may take as long as the `patience`, of "
+            "5 s by default, and so may the one with the new life.) The violation is at the view that q had at t, with "
+            "that first message."
+        ),
+        report="a process that started again was not heard for longer than 10 s by one that knew it before",
+        oracle=oracles.heard_again,
+        monitor=HeardAgain,
+        spark="unisono.pipeline.audits.restarts:heard_again",
+        counter_example=DAMAGES["unheard_life"],
     ),
 )

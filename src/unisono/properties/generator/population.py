@@ -87,6 +87,10 @@ class Member:
         """Whom it had in its view when it lost track, while it has no other one."""
         self.progress = 0
         """When something of another came last, or a view."""
+        self.met: dict[int, set[tuple[str, int]]] = {}
+        """Who was in its views, by stretch."""
+        self.heard: set[tuple[str, int]] = set()
+        """Of whom it delivered something."""
         self.asked: list[tuple[int, int]] = []
         """Size and body of what it lets others send."""
         self.handed: dict[Member, set[int]] = {}
@@ -111,6 +115,14 @@ class Member:
         sources = [*self.due, *self.lost]
         since = [time for source in sources if source.life.name != self.life.name for time in source.said]
         return min((time for time in since if time >= self.progress), default=None)
+
+    def misses(self, source: Member) -> bool:
+        """Whether both are there, it had an earlier life of a source in its views, and has not heard of this one."""
+        met = self.met.get(self.stretch, set())
+        lives = set().union(self.heard, *self.met.values())
+        knew = any(name == source.life.name and life != source.life.incarnation for name, life in met)
+        is_new = (source.life.name, source.life.incarnation) not in lives
+        return self.active and source.active and knew and is_new
 
     @property
     def ordered(self) -> bool:

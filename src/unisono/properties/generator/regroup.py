@@ -276,6 +276,22 @@ class Regrouping(Changing):
                 self.reform([member])
             else:
                 self.leave_group(member)
+        self.introduce(limit)
+
+    def introduce(self, limit: int) -> None:
+        """Whose earlier life was known, and who sent first so long ago, is heard now, or goes."""
+        for source in self.members():
+            if not source.said or self.truth - source.said[0] < limit:
+                continue
+            for member in [one for one in self.members() if one.group == source.group and one.ordered]:
+                if member.life.name == source.life.name or not member.misses(source):
+                    continue
+                if member.service == "RSO":
+                    self.activate(member, source, self.activation_point(member, source))
+                elif member.agreed is not None and source.agreed is not None:
+                    self.reform(list(dict.fromkeys([*member.agreed.present(), *source.agreed.present()])))
+                if member.misses(source):
+                    self.leave_group(source)
 
     def is_kept_waiting(self, member: Member, limit: int) -> bool:
         since = member.unanswered() if member.ordered and member.active else None

@@ -88,6 +88,11 @@ class Run:
             member.progress, member.lost = self.truth, []
         elif kind == "SEND":
             member.said.append(self.truth)
+        if kind == "VIEW":
+            lives = {(start.source, start.incarnation) for start in columns["start"]}
+            member.met.setdefault(member.stretch, set()).update(lives)
+        elif kind == "DELIVER":
+            member.heard.add((columns["source"], columns["source_incarnation"]))
 
     def advance(self, pace: int) -> None:
         """Let time pass, with some progress in it where progress is due."""

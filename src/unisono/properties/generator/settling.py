@@ -52,6 +52,7 @@ class Settling(Regrouping):
             sender = self.one(self.speakers())
             if sender is not None:
                 self.send_from(sender)
+        self.introduce(0)
         for member in [member for member in self.members() if member.ordered]:
             for source in self.sources(member) if member.service == "RSO" else ():
                 excused = not healed or {member.life.name, source.life.name} & cut_off

@@ -17,6 +17,7 @@ from unisono.properties.oracles.precision import membership_precision, terminati
 from unisono.properties.oracles.progress import bounded_resources, no_deadlock
 from unisono.properties.oracles.proxies import proxied_once
 from unisono.properties.oracles.repair import release_safety, repair_efficiency, stability
+from unisono.properties.oracles.restarts import heard_again
 from unisono.properties.oracles.sessions import block_discipline, optimistic_once, start_change_discipline
 from unisono.properties.oracles.standstill import progress_of_each
 from unisono.properties.oracles.states import one_state
@@ -45,6 +46,7 @@ __all__ = [
     "delivery_integrity",
     "dense_counts",
     "fifo",
+    "heard_again",
     "in_a_view",
     "key_discipline",
     "last_sends",
