@@ -25,7 +25,7 @@ from unisono.simulation.draw import draw
 from unisono.simulation.library import load
 from unisono.simulation.world import run
 from unisono.trace.run_directory import read_run, write_run
-from unisono.trace.schema import AnyRow, GaugeRow
+from unisono.trace.schema import AnyRow, GaugeRow, MembershipRow
 from unisono.trace.spool import SpoolWriter
 
 if TYPE_CHECKING:
@@ -98,9 +98,13 @@ def test_runs_of_one_name_are_told_apart(spark: SparkSession, simulated: Path, t
 
 
 def above_its_cap(count: int) -> list[AnyRow]:
+    """A process that began as it should, and then more than is kept."""
     return [
-        GaugeRow(kind="GAUGE", run="gauges", process="a", position=position, name="window", value=2, cap=1)
-        for position in range(count)
+        MembershipRow(kind="START", run="gauges", process="a"),
+        *(
+            GaugeRow(kind="GAUGE", run="gauges", process="a", position=position, name="window", value=2, cap=1)
+            for position in range(1, count + 1)
+        ),
     ]
 
 
@@ -172,7 +176,7 @@ def test_each_damage_to_a_simulated_run_is_named(call: Call, simulated: Path, tm
             assert first["text"]
             assert property_id in ("L6", "L8", "D4") or first["process"]
             assert property_id in ("L6", "L8", "D4", "W2") or first["position"]  # a life may be wrong from its row 0 on
-    assert found["gauges"]["counts"] == {"L7": len(gauges)}
+    assert found["gauges"]["counts"] == {"L7": 3 * KEPT_VIOLATIONS}
     assert [one["position"] for one in found["gauges"]["violations"]] == list(range(KEPT_VIOLATIONS))
     by_monitors = json.loads(json.dumps({**audit_with_monitors([tmp_path / "run"]).as_json(), "exit": 1}))
     assert in_any_words(by_monitors) == in_any_words(report)

@@ -61,7 +61,7 @@ def goes_at_once(patch: pytest.MonkeyPatch) -> None:
     def hand_own(self: ByTimestamp, step: Step) -> bool:
         own = self._delivery.oldest_own
         assert own is not None
-        self._context.stable = own.sequence
+        self._context.stable = self._context.known = own.sequence
         return original(self, step)
 
     original = ByTimestamp._hand_own
@@ -69,7 +69,18 @@ def goes_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Speaking, "fall_silent", fall_silent)
 
 
-@planted_bug("what a new sender says first is not kept for latecomers", "roles change", "L2", "L5", "O2", "O4", "L1")
+@planted_bug(
+    "what a new sender says first is not kept for latecomers",
+    "roles change",
+    "D8",
+    "D7",
+    "M4",
+    "L2",
+    "L5",
+    "O2",
+    "O4",
+    "L1",
+)
 def first_words_lost(patch: pytest.MonkeyPatch) -> None:
     def begin_term(self: Speaking, step: Step) -> None:
         self._term = None
