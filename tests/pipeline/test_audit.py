@@ -177,7 +177,7 @@ def test_each_damage_to_a_simulated_run_is_named(call: Call, simulated: Path, tm
             assert property_id in ("L6", "L8", "D4") or first["process"]
             assert property_id in ("L6", "L8", "D4", "W2") or first["position"]  # a life may be wrong from its row 0 on
     assert found["gauges"]["counts"] == {"L7": 3 * KEPT_VIOLATIONS}
-    assert [one["position"] for one in found["gauges"]["violations"]] == list(range(KEPT_VIOLATIONS))
+    assert [one["position"] for one in found["gauges"]["violations"]] == list(range(1, KEPT_VIOLATIONS + 1))
     by_monitors = json.loads(json.dumps({**audit_with_monitors([tmp_path / "run"]).as_json(), "exit": 1}))
     assert in_any_words(by_monitors) == in_any_words(report)
 

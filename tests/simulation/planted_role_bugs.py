@@ -50,7 +50,11 @@ def own_place(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ByTimestamp, "_point", point)
 
 
-@planted_bug("who stops sending goes before all have its last word", "roles change", "L1", "L2", "L5", "L6", "O4", "O7")
+@planted_bug(
+    "who stops sending goes before all have its last word",
+    "roles change and one dies",
+    *("O4", "O7", "D5", "D9", "M4", "L1", "L2", "L5", "L6"),
+)
 def goes_at_once(patch: pytest.MonkeyPatch) -> None:
     def fall_silent(self: Speaking, step: Step) -> None:
         self._context.deadlines.clear("keep-alive")
