@@ -280,7 +280,8 @@ def _send_strides(batch: Batch, known: Known) -> Any:
     breaks[1:] |= (number[1:] != number[:-1] + 1) | (kinds[1:] != kinds[:-1]) | (clocked[1:] != clocked[:-1])
     for values in (batch.timestamp[order], sequence[order], batch.position[order]):
         breaks[1:] |= values[1:] <= values[:-1]
-    moment = batch.moment[order]
+    position, moment = batch.position[order], batch.moment[order]
+    breaks[:-1] |= position[1:] == position[:-1]  # neither of two rows at one position comes before the other
     breaks[1:] |= moment[1:] < moment[:-1]
     begins = np.flatnonzero(breaks)
     more = _last_columns(batch, order, begins)
