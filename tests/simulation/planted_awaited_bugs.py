@@ -49,6 +49,11 @@ def all_lose_patience(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Agreement, "_at_odds", lambda self, out: set())
 
 
+@planted_bug("who was stopped once is defended by those who do not hear it", "lone-accuser", "L10")
+def excuses_count_against_others(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MembershipRepair, "_join_accusers", lambda self, step: None)
+
+
 @planted_bug("nobody is accused of a message that does not come", "undeliverable", "L9")
 def waits_for_a_message(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(MembershipRepair, "on_lacking", lambda self, step, peer, sequence: None)

@@ -153,6 +153,16 @@ def parted(world: World) -> bool:
     return any(not lives <= members_of(view) for member in sorted(lives) for view in views_after(world, 6, member))
 
 
+def test_who_accuses_the_dead_alone_is_not_left_out_in_its_place() -> None:
+    assert not split_by_excuse(play(kept("lone-accuser")))
+
+
+def split_by_excuse(world: World) -> bool:
+    """Whether the one that knew of no excuse is left out of a view beside the dead."""
+    lives = {"p0", "p1", "p2", "p4"}
+    return any(not lives <= members_of(view) for member in sorted(lives) for view in views_after(world, 13, member))
+
+
 def test_a_merge_that_fails_drops_no_receiver_out() -> None:
     for seed in range(3):
         assert told(play(kept("stay-alone"), seed), "SELF_FAIL") == set()
@@ -167,6 +177,8 @@ def test_a_planted_bug_comes_to_light(bug: PlantedBug, monkeypatch: pytest.Monke
         if set(world.monitors.counts) & bug.properties:
             return
         if bug.scenario == "awaited-senders" and parted(world):
+            return
+        if bug.scenario == "lone-accuser" and split_by_excuse(world):
             return
         if bug.scenario == "stay-alone" and told(world, "SELF_FAIL"):
             return

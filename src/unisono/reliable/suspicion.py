@@ -46,10 +46,11 @@ class _Link:
 class Suspicion:
     """How long each watched peer may be silent, and who has been silent for longer."""
 
-    __slots__ = ("_excuses", "_least", "_links")
+    __slots__ = ("_excuses", "_links", "least")
 
     def __init__(self, least: int) -> None:
-        self._least = least
+        self.least = least
+        """Nobody is suspected before so much silence."""
         self._links: dict[ProcessId, _Link] = {}
         self._excuses: dict[ProcessId, tuple[int, int]] = {}
         """For how long each was stopped, and until when that counts: also of those who are not watched now."""
@@ -77,7 +78,7 @@ class Suspicion:
 
     def excuse(self, peer: ProcessId, pause: int, now: int) -> None:
         """A peer says that it was stopped for so long."""
-        if pause <= self._least // 2:
+        if pause <= self.least // 2:
             return
         known, until = self._excuses.pop(peer, (0, 0))
         excuse = max(pause, known if now < until else 0), now + LENIENCE
@@ -110,10 +111,10 @@ class Suspicion:
         """When to look for suspects again, whoever is watched and whatever is heard meanwhile: nobody who is heard
         from now on is due before the least timeout has passed."""
         due = self.next_due(now)
-        return None if due is None else min(due, now + self._least)
+        return None if due is None else min(due, now + self.least)
 
     def _timeout(self, link: _Link, now: int) -> int:
-        timeout = max(self._least, link.mean + DEVIATIONS * link.deviation)
+        timeout = max(self.least, link.mean + DEVIATIONS * link.deviation)
         if now < link.lenient_until:
             timeout = max(timeout, 2 * link.pause)
-        return min(timeout, MOST_TIMES * self._least)
+        return min(timeout, MOST_TIMES * self.least)

@@ -495,6 +495,16 @@ class MembershipRepair:
             self._note_lacking(step, suspect)
             self._agreement.lacking[suspect] = missing
 
+    def _join_accusers(self, step: Step) -> None:
+        """Who was given more time is defended by those alone who hear it: an accuser does not go in its place."""
+        agreement = self._agreement
+        suspects = {suspect for opinion in agreement.opinions.values() for suspect in opinion.accused}
+        for suspect in sorted(suspects & agreement.procs - agreement.unheard - {self._context.process}):
+            silent, _ = self._suspicion.silence(suspect, step.now)
+            if silent >= self._suspicion.least:
+                step.mark("accusers-joined")
+                agreement.unheard.add(suspect)
+
     def _on_lacking(self, step: Step, source: ProcessId, missing: ProcessId, sequence: int) -> None:
         """A member cannot get a message (PFailBlock): the view ends before it, or without that member.
 
@@ -517,7 +527,10 @@ class MembershipRepair:
         assert self.view is not None
         agreement = self._agreement
         agreement.forget(self._gone_elsewhere())
-        failed = agreement.failed(step.now - self._pacing.since >= self._pacing.grace)
+        settle = step.now - self._pacing.since >= self._pacing.grace
+        if settle:
+            self._join_accusers(step)
+        failed = agreement.failed(settle)
         refused = agreement.refused(failed)
         opinion = Opinion(
             self.view.era,
