@@ -44,8 +44,7 @@ class Entering:
 
     def aim(self, step: Step, message: NewView | None) -> None:
         """Enter that view; with None there is none to be entered for the time being."""
-        known = None if self.message is None else self.message.view
-        if known == (None if message is None else message.view):  # a receiver is told again and again
+        if self._knows(message):
             return
         self.message = message
         self.view = None if message is None else AgreedView.of(message)
@@ -54,6 +53,13 @@ class Entering:
             self._before.hold()
         else:
             self._let_go(step)
+
+    def _knows(self, message: NewView | None) -> bool:
+        """Whether this is the view that is aimed at: a receiver is told again and again, and also by members that have
+        not come as far in the order as the one that told it before."""
+        if message is None or self.message is None:
+            return message is self.message
+        return message.era == self.message.era and message.view <= self.message.view
 
     def advance(self, step: Step) -> list[StartPoint] | None:
         """Take what is before the point; where everybody starts, once all members are there."""

@@ -72,12 +72,14 @@ class Reporting:
             return
         patience = min(stream.patience for stream in followed)
         self._reported_at = step.now
-        entries = [(stream, stream.report()) for stream in followed]
+        halted = self._context.held_back
+        entries = [(stream, stream.report(halted)) for stream in followed]
         self._crowded.update(stream.source for stream in followed if stream.crowded)
         self._contribute(step, [(stream, entry) for stream, entry in entries if self._through_hierarchy(step, stream)])
         direct = [(stream, entry) for stream, entry in entries if self._speaks_for_itself(step, stream)]
         settings = self._context.settings
         heartbeat = max(settings.report_interval, min(patience // 5, 5 * settings.keep_alive))
+        rest = settings.report_interval if halted else heartbeat
         if len(direct) <= self._unicast_most(followed):
             for stream, entry in direct:
                 if len(direct) <= UNICAST_REPORTS or stream.is_news(entry, step.now, heartbeat):
@@ -87,7 +89,7 @@ class Reporting:
         for stream, _ in direct:
             if stream.reporting == POLLED:
                 stream.polled_at = step.now
-        self._context.deadlines.set("report", step.now + heartbeat)
+        self._context.deadlines.set("report", step.now + rest)
 
     def _unicast_most(self, followed: list[Stream]) -> int:
         """To how many sources a report goes one by one: a multicast also costs every other receiver its while."""

@@ -491,5 +491,5 @@ class Speaking:
         """A receiver no longer counts; if that is because of a view without it, it should know that first."""
         agreed = self._context.agreed
         if agreed is not None and agreed.seat(receiver) is None:
-            self._context.tell(step, address, agreed.message)
+            self._context.tell(step, address, agreed.told)
         self._context.tell(step, address, LeftBehindNotice(receiver, attempt))

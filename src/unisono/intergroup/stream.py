@@ -224,9 +224,10 @@ class Stream:
         """So much waits for the application that the source had better not send more."""
         return self.window.ready_bytes * 2 > self.window.limit
 
-    def report(self) -> ReportEntry:
-        """What the source may count as received: no more than last time while the application is far behind."""
-        if not self.crowded:
+    def report(self, halted: bool) -> ReportEntry:
+        """What the source may count as received: no more than last time while the application is far behind, nor while
+        delivery has halted, since what comes after the cut that was said may not belong to the view any more (D7)."""
+        if not self.crowded and not halted:
             self.reported = self.window.contiguous
         self.unreported_bytes = 0
         return ReportEntry(self.source, self.attempt, self.reported)
