@@ -14,9 +14,9 @@ from unisono.wire.control_messages import Contribution, Entry
 from unisono.wire.messages import DIRECTLY, POLLED, Report, ReportEntry
 
 POLL_SPREAD = SECOND
-"""Over how long the answers to a poll are spread."""
-POLL_EVERY = 2 * SECOND
-"""How often a poll that goes on is answered."""
+"""The time over which the answers to a poll are spread, and between two of them while it goes on, at most."""
+POLL_SHARE = 5
+"""The same as a part of the source's patience: half of it is over at the poll, and two answers must come in the rest."""
 REPORT_REST = 10 * MILLISECOND
 """News waits so long to be reported: others wait for what this process says first, and more news may come."""
 UNICAST_REPORTS = 2
@@ -61,7 +61,7 @@ class Reporting:
         stream.reporting = reporting
         if reporting == POLLED:
             stream.polled_at = None
-        wait = int(self._context.randomness.random() * POLL_SPREAD) if reporting else 0
+        wait = int(self._context.randomness.random() * _spread(stream)) if reporting else 0
         self._context.deadlines.advance("report", step.now + wait)
 
     def report(self, step: Step) -> None:
@@ -113,7 +113,7 @@ class Reporting:
         if not self._through_hierarchy(step, stream):
             return True
         polled = stream.polled_at
-        return stream.reporting == POLLED and (polled is None or self._reported_at - polled >= POLL_EVERY)
+        return stream.reporting == POLLED and (polled is None or self._reported_at - polled >= _spread(stream))
 
     def _contribute(self, step: Step, reports: list[tuple[Stream, ReportEntry]]) -> None:
         """Say what was received to the control hierarchy, which sums it up for the source (000 3.5)."""
@@ -131,3 +131,7 @@ class Reporting:
         if entries != self._contributed:
             self._contributed = entries
             step.effect(Contribute(Contribution(self._context.number, STABILITY, entries), urgent=False))
+
+
+def _spread(stream: Stream) -> int:
+    return min(POLL_SPREAD, stream.patience // POLL_SHARE)

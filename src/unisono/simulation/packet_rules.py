@@ -77,6 +77,24 @@ MESSAGE_NAMES: dict[type[ControlMessage], str] = {
 """What a scenario's `message` calls each control message; data and repairs are "data" and "repair"."""
 
 
+HELPFUL_NAMES = frozenset(
+    MESSAGE_NAMES[kind]
+    for kind in (
+        LocalControl,
+        CoordinatorControl,
+        GlobalControl,
+        RingQuery,
+        SearchResponse,
+        CoordinatorLeave,
+        Farewell,
+        Contributed,
+        Gathered,
+        CensusRequest,
+        CensusAnswer,
+    )
+)
+"""Those without which a group goes on: the hierarchy only spares messages, and a census only counts."""
+
 CODED_NAMES = {kind.code: name for kind, name in MESSAGE_NAMES.items()}
 """The same by their codes, for messages in parts."""
 

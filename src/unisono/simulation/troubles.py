@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec.structs import replace
 
@@ -12,14 +12,22 @@ from unisono.simulation.application import payload
 from unisono.simulation.cast import Cast
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
-from unisono.simulation.packet_rules import PacketRule
+from unisono.simulation.packet_rules import HELPFUL_NAMES, PacketRule
 from unisono.simulation.scenario import FOREVER, Fault
 from unisono.simulation.streams import stream
+from unisono.trace.schema import FaultRow
+from unisono.units import MILLISECOND
 
 PACKET_FAULTS = frozenset(("lose", "duplicate", "reorder", "corrupt", "delay", "limit", "replay", "oversize"))
 LINK_FAULTS = frozenset(("partition", "one_way", "isolate"))
+HOLDS = frozenset(("isolate", "pause", "slow", "stop_reading"))
+"""Faults that keep their members from everybody."""
 HOPELESS_LOSS = 0.9
 """A network that loses this much is no network: nothing is expected of it."""
+ROUGH_LOSS = 0.05
+"""A link that loses this much may seem dead to one who waits for a keep-alive."""
+ROUGH_DELAY = 100 * MILLISECOND
+"""So may one that is so much slower for a while."""
 LEAST_DATAGRAM = 576
 """A network that carries no datagram of so many bytes is none; where larger ones are lost, small ones go on."""
 _MILLION = 1_000_000
@@ -47,7 +55,7 @@ class Stage(Protocol):
     network: Network
 
     def schedule(self, at: int, call: Callable[[int], None]) -> None: ...
-    def note_fault(self, fault: Fault, begins: bool, members: list[str]) -> None: ...
+    def note_fault(self, row: FaultRow) -> None: ...
     def crash(self, machine: Machine) -> None: ...
     def restart(self, machine: Machine, disk: bool) -> None: ...
     def leave(self, machine: Machine, group: str | None) -> None: ...
@@ -141,7 +149,7 @@ class Troubles:
         elif fault.kind in PACKET_FAULTS:
             stage.network.rules.append(PacketRule(fault))
         momentary = self._strike(fault)
-        stage.note_fault(fault, True, self._taken_away(fault))
+        self._note(fault, "begin")
         if not momentary:
             self._active[number] = fault
         if momentary:
@@ -173,7 +181,7 @@ class Troubles:
             elif fault.kind == "disk":
                 assert fault.what is not None, "a disk fault says what"
                 machine.disk.end(fault.what)
-        stage.note_fault(fault, False, self._taken_away(fault))
+        self._note(fault, "end")
 
     def _strike(self, fault: Fault) -> bool:
         """Begin a lasting fault on machines; True when the fault is a momentary act instead."""
@@ -237,6 +245,10 @@ class Troubles:
     def _connected(self, a: int, b: int) -> bool:
         return not any(_cuts(fault, a, b) for fault in self._links.values())
 
+    def _note(self, fault: Fault, edge: Literal["begin", "end"]) -> None:
+        members, sides = self._taken_away(fault), self._sides(fault)
+        self._stage.note_fault(FaultRow(kind="FAULT", fault=fault.kind, edge=edge, members=members, sides=sides))
+
     def _least_datagram(self, fault: Fault) -> int:
         """What a network must carry; sessions cannot go on without a member whose messages are too large.
 
@@ -260,15 +272,42 @@ class Troubles:
         elif fault.kind == "one_way":
             sides = sorted((side for side in (fault.sources, fault.targets) if side), key=len)
             away = set(sides[0])
-        elif fault.kind in ("isolate", "pause", "slow", "stop_reading"):
+        elif fault.kind in HOLDS:
             away = set(fault.members)
         elif fault.kind == "oversize" and fault.above is not None and fault.above >= self._least_datagram(fault):
             pass  # what is too large for it must not hold up the rest
-        elif fault.kind in ("limit", "oversize") or (fault.kind == "lose" and (fault.rate or 0) >= HOPELESS_LOSS):
+        elif fault.kind in ("limit", "oversize") or _loses(fault, HOPELESS_LOSS):
             away = set(fault.members or fault.targets or range(len(names)))
         if away.issuperset(servers := stage.cast.server_machines) and servers:
             away = set(range(len(names)))  # without a server nobody gets another view
         return [names[member] for member in sorted(away)]
+
+    def _sides(self, fault: Fault) -> list[list[str]]:
+        """Which processes hear each other as far as the fault goes: those that one side has both of."""
+        everybody = range(len(self._stage.machines))
+        if fault.kind == "partition":
+            sides: list[Collection[int]] = list(fault.groups)
+        elif fault.kind in HOLDS:
+            sides = [set(everybody) - set(fault.members)]
+        elif fault.kind == "one_way" or self._is_rough(fault):
+            targets = (*fault.targets, *fault.members)
+            sides = [set(everybody) - set(ends or everybody) for ends in (fault.sources, targets)]
+        else:
+            sides = []
+        return [[self._stage.machines[member].name for member in sorted(side)] for side in sides]
+
+    def _is_rough(self, fault: Fault) -> bool:
+        """Packets are lost, or come late, in such numbers that who lives may seem dead."""
+        if fault.kind in ("lose", "corrupt"):
+            return _loses(fault, 0 if fault.count is not None else ROUGH_LOSS)
+        if fault.kind == "delay":
+            return (fault.by or 0) >= ROUGH_DELAY
+        return fault.kind == "limit" or (fault.kind == "oversize" and (fault.above or 0) < self._stage.datagram_bytes)
+
+
+def _loses(fault: Fault, least: float) -> bool:
+    """Whether a fault loses that part of what a group needs."""
+    return fault.kind in ("lose", "corrupt") and (fault.rate or 0) >= least and fault.message not in HELPFUL_NAMES
 
 
 def _cuts(fault: Fault, a: int, b: int) -> bool:

@@ -329,11 +329,10 @@ class World:
             if sender.machine is machine and group in (None, sender.group):
                 sender.answered()
 
-    def note_fault(self, fault: Fault, begins: bool, members: list[str]) -> None:
-        self._note(fault.kind, "begin" if begins else "end", members)
+    def _note(self, fault: str, edge: Literal["begin", "end"]) -> None:
+        self.note_fault(FaultRow(kind="FAULT", fault=fault, edge=edge))
 
-    def _note(self, fault: str, edge: Literal["begin", "end"], members: list[str] | None = None) -> None:
-        row = FaultRow(kind="FAULT", fault=fault, edge=edge, members=members or [])
+    def note_fault(self, row: FaultRow) -> None:
         self.write(self._recorder.stamp(row, self.now, self.now))
 
     def _membership(self, machine: Machine, kind: str) -> None:

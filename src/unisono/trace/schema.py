@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 from xxhash import xxh3_64_intdigest
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 
 class Row(Struct, kw_only=True, array_like=True):
@@ -204,13 +204,15 @@ class FaultRow(Row, kw_only=True, tag="fault"):
     """FAULT: ground truth written by whoever makes the faults; `edge` says whether it begins or ends.
 
     `members` are the processes that it takes away from the rest of the group; a fault that only disturbs (loss,
-    delay) has none. `load` (a workload runs) and `heal` (all faults but the lasting ones ended) are such truths too.
+    delay) has none. Two processes hear each other, as far as the fault goes, where one of its `sides` has both; without
+    sides everybody does. `load` (a workload runs) and `heal` (all faults but the lasting ones ended) are such truths too.
     """
 
     fault: str
     edge: Literal["begin", "end"]
     members: list[str] = []
     text: str = ""
+    sides: list[list[str]] = []
 
 
 AnyRow = SendRow | DeliverRow | ViewRow | MembershipRow | RepairRow | ProxyRow | GaugeRow | StatisticRow | FaultRow

@@ -177,8 +177,8 @@ class Trial:
     def schedule(self, at: int, call: Callable[[int], None]) -> None:
         self._loop.call_later(max(0, at - self.now) / SECOND, lambda: call(self.now))
 
-    def note_fault(self, fault: Fault, begins: bool, members: list[str]) -> None:
-        self._note(fault.kind, "begin" if begins else "end", members)
+    def note_fault(self, row: FaultRow) -> None:
+        self.rows.append(self._recorder.stamp(row, time.monotonic_ns(), None))
 
     def crash(self, machine: Machine) -> None:
         process = self.processes[machine.index]
@@ -215,9 +215,8 @@ class Trial:
     def count_audience(self, machine: Machine, group: str | None) -> None:
         self.processes[machine.index].command("count_audience", group)
 
-    def _note(self, fault: str, edge: Literal["begin", "end"], members: list[str] | None = None) -> None:
-        row = FaultRow(kind="FAULT", fault=fault, edge=edge, members=members or [])
-        self.rows.append(self._recorder.stamp(row, time.monotonic_ns(), None))
+    def _note(self, fault: str, edge: Literal["begin", "end"]) -> None:
+        self.note_fault(FaultRow(kind="FAULT", fault=fault, edge=edge))
 
     def trace(self) -> list[AnyRow]:
         """The rows of all lives and of the faults, by the clock that they share."""
