@@ -40,7 +40,7 @@ def receivers_stay_halted(patch: pytest.MonkeyPatch) -> None:
         original(self, step, view, alone=False)
 
     patch.setattr(ReceiverRepair, "_halt", halt)
-    patch.setattr(ReceiverRepair, "_on_standing", lambda self, step, ordered, source, message: None)
+    receiver_waits_for_ever.plant(patch)
 
 
 @planted_bug("one broken link parts who hear each other", "awaited-senders", "L10")

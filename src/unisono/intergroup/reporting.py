@@ -16,7 +16,7 @@ from unisono.wire.messages import DIRECTLY, POLLED, Report, ReportEntry
 POLL_SPREAD = SECOND
 """The time over which the answers to a poll are spread, and between two of them while it goes on, at most."""
 POLL_SHARE = 5
-"""The same as a part of the source's patience: half of it is over at the poll, and two answers must come in the rest."""
+"""The same as a part of the source's patience: half of it is over at the poll, and two answers come in the rest."""
 REPORT_REST = 10 * MILLISECOND
 """News waits so long to be reported: others wait for what this process says first, and more news may come."""
 UNICAST_REPORTS = 2

@@ -43,7 +43,7 @@ from unisono.simulation.hierarchy import HierarchyObserver
 from unisono.simulation.machine import ChannelEffect, Machine, Stay
 from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
-from unisono.simulation.scenario import DEFAULT_GROUP, Fault, GroupPlan, MemberPlan, Scenario, Workload
+from unisono.simulation.scenario import DEFAULT_GROUP, GroupPlan, MemberPlan, Scenario, Workload
 from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.streams import stream
 from unisono.simulation.troubles import Troubles

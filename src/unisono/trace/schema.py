@@ -203,9 +203,9 @@ class StatisticRow(Row, kw_only=True, tag="statistic"):
 class FaultRow(Row, kw_only=True, tag="fault"):
     """FAULT: ground truth written by whoever makes the faults; `edge` says whether it begins or ends.
 
-    `members` are the processes that it takes away from the rest of the group; a fault that only disturbs (loss,
-    delay) has none. Two processes hear each other, as far as the fault goes, where one of its `sides` has both; without
-    sides everybody does. `load` (a workload runs) and `heal` (all faults but the lasting ones ended) are such truths too.
+    `members` are the processes that it takes away from the rest of the group; a fault that only disturbs (loss, delay)
+    has none. Two processes hear each other, as far as the fault goes, where one of its `sides` has both; without sides
+    everybody does. `load` (a workload runs) and `heal` (all faults but the lasting ones ended) are such truths too.
     """
 
     fault: str

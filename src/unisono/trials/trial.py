@@ -24,7 +24,7 @@ from unisono.simulation.cast import cast_of
 from unisono.simulation.machine import Machine
 from unisono.simulation.network import Network
 from unisono.simulation.outcome import Outcome, verdicts
-from unisono.simulation.scenario import Fault, MemberPlan, Scenario
+from unisono.simulation.scenario import MemberPlan, Scenario
 from unisono.simulation.scenario_text import write_scenario
 from unisono.simulation.troubles import Troubles
 from unisono.trace.recorder import Recorder

@@ -7,6 +7,7 @@ from unisono.properties.damages import DAMAGES
 from unisono.properties.entries.property import Property
 from unisono.properties.monitors.liveness import MulticastLiveness
 from unisono.properties.monitors.own import SelfDeliveryLiveness
+from unisono.properties.monitors.partings import KeptTogether
 from unisono.properties.monitors.precision import MembershipPrecision
 from unisono.properties.monitors.progress import BoundedResources, NoDeadlock
 from unisono.properties.monitors.repair import RepairEfficiency
@@ -190,6 +191,28 @@ LIVENESS = (
         monitor=ProgressOfEach,
         spark="unisono.pipeline.audits.standstill:progress_of_each",
         counter_example=DAMAGES["one_kept_waiting"],
+    ),
+    Property(
+        id="L10",
+        name="kept together",
+        statement=(
+            "Of the VIEWs, JOINs, LEAVEs and fresh starts (D5) of a process p in a group, let one be a VIEW V of a "
+            "service that promises this, and the next such a VIEW W of the same stretch without an `era`. Left out is "
+            "a member q of V, other than p, that is not in W and is there: without a CRASH or END by then, a LEAVE or "
+            "SELF_FAIL in the group at most 10 s before or after, a PLEAVE or a ROLE `receiver` there at most 10 s "
+            "before; and, if p has an EXCLUDED between V and W, without a VIEW of the era of V (D3) or an AGREED to "
+            "that of its own (it is judged there who left p out). The company of q is p, q and the members of W; "
+            "where p is a receiver in V and leaves out more members of V than go with it, p and all that are left "
+            "out. A fault is felt if it has `sides` and, of the FAULTs with the same name and sides, more begin by "
+            "then than end more than 10 s before. Then for each q some fault that is felt has no side with all of its "
+            "company. Only rows with `truth` count: nobody knows of a real run why somebody was slow. There is one "
+            "violation for each W, without a message."
+        ),
+        report="a member was left out, or left the others, though they hear each other",
+        oracle=oracles.kept_together,
+        monitor=KeptTogether,
+        spark="unisono.pipeline.audits.partings:kept_together",
+        counter_example=DAMAGES["unheard_life"],
     ),
     Property(
         id="L11",

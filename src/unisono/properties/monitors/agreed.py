@@ -21,7 +21,7 @@ UNORDERED_VIEWS = exempt_services("O5")
 
 assert all(exempt_services(property_id) == NOT_AGREED for property_id in ("D3", "D4", "D5", "D9"))
 assert all(exempt_services(property_id) == NOT_COMMON for property_id in ("M1", "M4", "L1"))
-assert all(exempt_services(property_id) == UNORDERED_VIEWS for property_id in ("M7", "M9", "L5"))
+assert all(exempt_services(property_id) == UNORDERED_VIEWS for property_id in ("M7", "M9", "L5", "L10"))
 
 FRESH = ("SELF_FAIL", "BOOTSTRAP")
 """The rows after which a process begins anew in its group."""

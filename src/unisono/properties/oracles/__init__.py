@@ -13,6 +13,7 @@ from unisono.properties.oracles.liveness import multicast_liveness
 from unisono.properties.oracles.lives import lives, named_have_rows, own_order
 from unisono.properties.oracles.order import fifo, reliable_fifo
 from unisono.properties.oracles.own import self_delivery, self_delivery_liveness
+from unisono.properties.oracles.partings import kept_together
 from unisono.properties.oracles.precision import membership_precision, termination
 from unisono.properties.oracles.progress import bounded_resources, no_deadlock
 from unisono.properties.oracles.proxies import proxied_once
@@ -48,6 +49,7 @@ __all__ = [
     "fifo",
     "heard_again",
     "in_a_view",
+    "kept_together",
     "key_discipline",
     "last_sends",
     "lives",
