@@ -187,4 +187,66 @@ from placed p where p.turn.held
     and {_CONNECTED}
 """
 
-AUDITS = {"D7": D7, "D13": D13, "L9": L9, "L11": L11}
+L10 = f"""
+with told as (
+    select run, "group", process, incarnation, position, stretch, truth, kind, view, role, era is null as agreed,
+        in_order(service) as held,
+        list_distinct([{{'process': s.source, 'incarnation': s.incarnation}} for s in coalesce(start, [])]) as members
+    from views where truth is not null
+    union all by name
+    select run, "group", process, incarnation, position, stretch, truth, kind, true as agreed, true as held,
+        [] as members
+    from moves where kind in ('JOIN', 'LEAVE', 'SELF_FAIL', 'BOOTSTRAP') and truth is not null
+),
+partings as (
+    select w.run, w."group", w.process, w.incarnation, w.position, w.truth as moment, v.view, v.role, w.members,
+        v.members as before, v.position as before_position, w.truth - 10000000000 as since,
+        w.truth + 10000000000 as until
+    from told w join told v on {same_member("v", "w")} and v.stretch = w.stretch and v.position < w.position
+    where w.kind in ('VIEW', 'SELF_FAIL') and w.held and w.agreed and v.kind = 'VIEW' and v.held
+        and not exists (from told b where {same_member("b", "w")} and b.position > v.position
+            and b.position < w.position)
+),
+there as (
+    select p.*, p.gone.process as name from (select *, unnest(before) as gone from partings) p
+    where p.gone <> {{'process': p.process, 'incarnation': p.incarnation}}
+        and not list_contains(p.members, p.gone)
+        and not exists (from moves m where m.run = p.run and m.process = p.gone.process
+            and m.incarnation = p.gone.incarnation and m.kind in ('CRASH', 'END') and m.truth <= p.moment)
+        and not exists (from moves m where {same_group("m", "p")} and m.process = p.gone.process
+            and m.incarnation = p.gone.incarnation and m.truth between p.since and p.until
+            and (m.kind in ('LEAVE', 'SELF_FAIL')
+                or (m.truth <= p.moment and (m.kind = 'PLEAVE' or (m.kind = 'ROLE' and m.role = 'receiver')))))
+        and not (
+            exists (from moves m where {same_member("m", "p")} and m.kind = 'EXCLUDED' and m.truth is not null
+                and m.position between p.before_position and p.position)
+            and exists (
+                from (select run, "group", process, incarnation, truth, view from views union all
+                    select run, "group", process, incarnation, truth, reason from moves where kind = 'AGREED') m
+                where {same_group("m", "p")} and m.process = p.gone.process and m.incarnation = p.gone.incarnation
+                    and m.truth is not null and m.view is not distinct from p.view))
+),
+left_out as (
+    select *, list(name) over (partition by run, "group", process, incarnation, position) as names,
+        len(list_filter(before, lambda one: list_contains(members, one))) as together
+    from there
+),
+companies as (
+    select *, list_append(case when role = 'receiver' and len(names) > together then names
+        else list_append(list_transform(members, lambda one: one.process), name) end, process) as company
+    from left_out
+),
+felt as (
+    select p.run, p.moment, f.fault, f.sides
+    from (select distinct run, moment, since from companies) p join fault f on f.run = p.run
+    where f.kind = 'FAULT' and f.fault not in ('load', 'heal') and len(f.sides) > 0
+    group by all
+    having count(*) filter (f.edge = 'begin' and f.truth <= p.moment)
+        > count(*) filter (f.edge = 'end' and f.truth < p.since)
+)
+select distinct c.run, 'L10', c."group", c.process, c.incarnation, c.position, null from companies c
+where not exists (from felt f where f.run = c.run and f.moment = c.moment
+    and len(list_filter(f.sides, lambda side: list_has_all(side, c.company))) = 0)
+"""
+
+AUDITS = {"D7": D7, "D13": D13, "L9": L9, "L10": L10, "L11": L11}

@@ -55,7 +55,7 @@ _TRACE = frozenset({"W1", "W2", "W3", "W4", "W5"})
 _EVERYBODY = _TRACE | {"L6", "L7"}
 _SENDER = _EVERYBODY | {"O3", "O8", "L4", "L8"}
 _RELIABLE = _EVERYBODY | {"D1", "D2", "D7", "D8", "D11", "D13", "M3", "O1", "O2", "O8", "L2", "L9", "L11"}
-_AGREED = frozenset({"M2", "M4", "M5", "M7", "L1"})
+_AGREED = frozenset({"M2", "M4", "M5", "M7", "L1", "L10"})
 """What everybody gets who has agreed views."""
 
 _WEAK_SESSION = _EVERYBODY | {"M1", "M2", "M3", "M4", "D1", "D2", "O1", "O2", "L1", "L2", "L8"}

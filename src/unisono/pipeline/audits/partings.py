@@ -1,0 +1,142 @@
+"""Partings (L10): whom a process leaves out of its next view, against what took these away or kept them apart."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
+
+from unisono.pipeline.audits.agreed import as_set, member
+from unisono.pipeline.audits.projections import Projections
+from unisono.pipeline.columns import MEMBER, held, process_name, violations
+from unisono.pipeline.tables import Tables
+from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
+
+_PARTING = (*MEMBER, "position", "parted_at")
+_MEMBERS = "array<struct<process:string,incarnation:bigint>>"
+_SAME_LIFE = "its_run = run and its_name = source and its_life = source_incarnation"
+_IN_TIME = f"moved_at between parted_at - {STALL_LIMIT_NANOSECONDS} and parted_at"
+_ABOUT_THEN = f"abs(moved_at - parted_at) <= {STALL_LIMIT_NANOSECONDS}"
+
+
+def kept_together(trace: Projections) -> DataFrame:
+    """L10: few views lack somebody of the one before, and most of those had gone; faults matter for the others."""
+    tables = trace.tables
+    partings = trace.found(_partings(tables))
+    if partings is None:
+        return trace.nothing()
+    apart = trace.found(_left_out(partings, tables))
+    if apart is None:
+        return trace.nothing()
+    faults = F.coalesce("faults", F.array().cast("array<array<array<string>>>"))
+
+    def could_stay(one: Column) -> Column:
+        return F.forall(faults, lambda sides: F.exists(sides, lambda side: _has_all(side, one)))
+
+    found = (
+        apart.join(_felt(apart, tables), ["run", "parted_at"], "left")
+        .select(*MEMBER, "position", F.array_min(F.filter("left_out", could_stay)).alias("one"))
+        .where("one is not null")
+    )
+    text = F.concat(
+        F.lit("goes on without "), process_name("one.process", "one.incarnation"), F.lit(", whom no fault keeps away")
+    )
+    return violations("L10", found, text)
+
+
+def _has_all(side: Column, one: Column) -> Column:
+    """Whether a side of a fault has all the company that is judged for one that was left out."""
+    return (F.size(F.array_except("company", side)) == 0) & F.array_contains(side, one["process"])
+
+
+def _partings(tables: Tables) -> DataFrame:
+    """Each VIEW without some of the members of the VIEW directly before it; and SELF_FAILs, which go without anybody.
+
+    `together` counts those who stay, `names` has their names and those of the new ones. `excluded` says that the
+    process was told in between that others went on without it.
+    """
+    in_order = Window.partitionBy(*MEMBER).orderBy("position")
+    told = F.max(F.when(F.col("kind") == "EXCLUDED", F.col("position"))).over(in_order)
+    before = F.lag(F.struct("kind", "position", "stretch", "held", "view", "role", "members")).over(in_order)
+    members = F.transform("start", lambda one: member(one["source"], one["incarnation"]))
+    turns = tables.membership.where("kind in ('JOIN', 'LEAVE', 'SELF_FAIL', 'BOOTSTRAP', 'EXCLUDED')").select(
+        *MEMBER, "position", "kind", "truth", "stretch"
+    )
+    return (
+        tables.view.where("kind = 'VIEW'")
+        .select(*turns.columns, "view", "role", "era", "start", held("L10").alias("held"))
+        .unionByName(turns, allowMissingColumns=True)
+        .where("truth is not null")
+        .select("*", as_set(F.coalesce(members, F.array().cast(_MEMBERS))).alias("members"), told.alias("told_at"))
+        .where("kind <> 'EXCLUDED'")
+        .select("*", before.alias("before"))
+        .where("kind = 'SELF_FAIL' or (kind = 'VIEW' and held and era is null)")
+        .where("before.kind = 'VIEW' and before.held and before.stretch = stretch")
+        .select(
+            *MEMBER,
+            "position",
+            F.col("truth").alias("parted_at"),
+            "before.view",
+            F.expr("before.role <=> 'receiver'").alias("receiver"),
+            F.expr("coalesce(told_at > before.position, false)").alias("excluded"),
+            F.transform("members", lambda one: one["process"]).alias("names"),
+            F.size(F.array_intersect("before.members", "members")).alias("together"),
+            F.array_except(
+                F.array_except("before.members", "members"), F.array(member(F.col("process"), F.col("incarnation")))
+            ).alias("missing"),
+        )
+        .where(F.size("missing") > 0)
+    )
+
+
+def _left_out(partings: DataFrame, tables: Tables) -> DataFrame:
+    """The partings from those who are there, with these and with the company that all of them must be able to hear."""
+    missing = (
+        partings.select("*", F.explode("missing").alias("one"))
+        .drop("missing")
+        .select("*", F.col("one.process").alias("source"), F.col("one.incarnation").alias("source_incarnation"))
+    )
+    whose = (
+        F.col("run").alias("its_run"),
+        F.col("group").alias("its_group"),
+        F.col("process").alias("its_name"),
+        F.col("incarnation").alias("its_life"),
+    )
+    moves = tables.membership.where("truth is not null")
+    gone = moves.where(
+        "kind in ('CRASH', 'END', 'LEAVE', 'SELF_FAIL', 'PLEAVE') or (kind = 'ROLE' and role = 'receiver')"
+    ).select(*whose, F.col("kind").alias("move"), F.col("truth").alias("moved_at"))
+    views = tables.view.where("kind = 'VIEW' and truth is not null").select(*whose, F.col("view").alias("its_view"))
+    agreed = moves.where("kind = 'AGREED'").select(*whose, F.col("reason").alias("its_view"))
+    is_gone = (
+        f"case when move in ('CRASH', 'END') then moved_at <= parted_at when its_group <> `group` then false"
+        f" when move in ('LEAVE', 'SELF_FAIL') then {_ABOUT_THEN} else {_IN_TIME} end"
+    )
+    has_it = "excluded and its_group = `group` and its_view <=> view"
+    smaller = F.expr("receiver and size(left_out) > together")
+    return (
+        missing.join(gone, F.expr(f"{_SAME_LIFE} and {is_gone}"), "left_anti")
+        .join(views.unionByName(agreed), F.expr(f"{_SAME_LIFE} and {has_it}"), "left_anti")
+        .groupBy(*_PARTING, "receiver", "together", "names")
+        .agg(F.collect_set("one").alias("left_out"))
+        .withColumn(
+            "others", F.when(smaller, F.transform("left_out", lambda one: one["process"])).otherwise(F.col("names"))
+        )
+        .select(*_PARTING, "left_out", F.array_union(F.array("process"), "others").alias("company"))
+    )
+
+
+def _felt(apart: DataFrame, tables: Tables) -> DataFrame:
+    """The sides of each fault that is felt at the moment of a parting."""
+    begun = F.count_if(F.expr("edge = 'begin' and fault_at <= parted_at"))
+    ended = F.count_if(F.expr(f"edge = 'end' and fault_at < parted_at - {STALL_LIMIT_NANOSECONDS}"))
+    return (
+        tables.fault.where("kind = 'FAULT' and fault not in ('load', 'heal') and truth is not null")
+        .where(F.size("sides") > 0)
+        .select("run", "fault", "sides", "edge", F.col("truth").alias("fault_at"))
+        .join(apart.select("run", "parted_at").distinct(), ["run"])
+        .groupBy("run", "parted_at", "fault", "sides")
+        .agg(begun.alias("begun"), ended.alias("ended"))
+        .where("begun > ended")
+        .groupBy("run", "parted_at")
+        .agg(F.collect_list("sides").alias("faults"))
+    )
