@@ -89,6 +89,16 @@ class Agreement:
             return set()
         return {process for process, opinion in self._witnesses() if suspect in opinion.failed and process != suspect}
 
+    def _is_let_go(self, suspect: ProcessId, others: set[ProcessId]) -> bool:
+        """All others leave out a process that nobody accuses: it said that it goes, and this process missed that."""
+        said = [self.opinions.get(process) for process in others - {suspect}]
+        let_go = all(one is not None and one.view == self._era and suspect in one.failed for one in said)
+        return let_go and bool(said) and not self.accusers(suspect)
+
+    def has_said_farewell(self, process: ProcessId) -> bool:
+        opinion = self.opinions.get(process)
+        return opinion is not None and opinion.out
+
     def _witnesses(self) -> Iterator[tuple[ProcessId, Opinion]]:
         for process, opinion in self.opinions.items():
             if process in self.procs and self._process not in opinion.accused:
@@ -99,12 +109,14 @@ class Agreement:
         others = self.procs - {self._process}
         newest = {process.name: process for process in sorted(self.procs - self.gone)}
         out = {process for process in others if newest.get(process.name) != process}
-        out |= {process for process in others if process in self.opinions and self.opinions[process].out}
+        out |= {process for process in others if self.has_said_farewell(process)}
         observing, gone = self.procs - self.accused - out, frozenset(out)
         for suspect in others - out:
             observers = len(observing - {suspect})
             enough = min(observers, max(2, observers // 2 + 1))
             if len((self.accusers(suspect) | self._join_in(suspect)) - gone) >= enough:  # who is out accuses nobody
+                out.add(suspect)
+            elif self._is_let_go(suspect, others - gone):
                 out.add(suspect)
         return out | self._at_odds(out) if arbitrate else out
 

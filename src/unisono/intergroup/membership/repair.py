@@ -749,8 +749,8 @@ class MembershipRepair:
             self._ground.tell(step, Excluded(self.view.era))
 
     def has_left(self, source: ProcessId) -> bool:
-        """Whether a member is known to be out of this process's view."""
-        return source in self._agreement.gone
+        """Whether a member is known to be out of this process's view, or to go from it."""
+        return source in self._agreement.gone or self._agreement.has_said_farewell(source)
 
     def _install(
         self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason = ViewReason.SUSPECTED
