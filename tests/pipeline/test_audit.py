@@ -121,7 +121,7 @@ OF_TIMESTAMP_ORDER = {
 """No service of these scenarios has anything for them to damage: they are applied to sampled traces."""
 
 
-OF_AGREED_VIEWS = {"M2", "M4", "M5", "M7", "M9", "D3", "D4", "D5", "D6", "D9", "O5", "L1", "L3", "L5"}
+OF_AGREED_VIEWS = {"M2", "M4", "M5", "M7", "M9", "D3", "D4", "D5", "D6", "D9", "O5", "L1", "L3", "L5", "L10"}
 """In these scenarios few have agreed views: what has too little to damage there is applied to sampled traces too."""
 OF_STATES_AND_PROXIES = {"D10", "D11"}
 """Nor has anybody a state in them, or sends for another."""

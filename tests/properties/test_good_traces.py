@@ -64,6 +64,7 @@ def test_valid_traces_hold_what_the_properties_speak_of() -> None:
             {row.process for row in rows}
         )
         seen["two faults"] += sum(row.kind == "FAULT" for row in rows) > 4
+        seen["parted"] += any(isinstance(row, FaultRow) and row.sides and not row.members for row in rows)
         seen["repeats"] += _repeats(rows)
         seen.update(_of_later_stretches(rows))
         seen.update(_of_changed_services(rows))
@@ -81,6 +82,7 @@ def test_valid_traces_hold_what_the_properties_speak_of() -> None:
         "once",
         "second life",
         "two faults",
+        "parted",
     ]
     common = ["ACTIVATE", "GRANT", "END", "fragments", "late start"]
     common += [f"{kind} {service}" for kind in ("SEND", "DELIVER") for service in ("RSO", "RTO")]

@@ -16,6 +16,7 @@ from unisono.properties.damages import (
     keys,
     lives,
     order,
+    parting,
     proxies,
     repairs,
     rings,
@@ -160,6 +161,9 @@ _ALL = (
     proxies.handed_otherwise,
     proxies.handed_out_of_order,
     farewells.last_sends_lost,
+    parting.parted_without_fault,
+    parting.left_out,
+    parting.dropped_out_for_nothing,
 )
 
 _OF_SESSIONS = (

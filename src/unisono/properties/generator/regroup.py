@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from unisono.properties.generator.agreement import AgreedView, Passage
-from unisono.properties.generator.changes import Changing, first_above
+from unisono.properties.generator.changes import first_above
 from unisono.properties.generator.order import begins_above
+from unisono.properties.generator.parting import Parting
 from unisono.trace import schema
 from unisono.trace.schema import MembershipRow, Reason, RepairRow, ViewRow, body_hash
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from unisono.properties.generator.population import Life, Member
 
 
-class Regrouping(Changing):
+class Regrouping(Parting):
     """The views of each group's senders, and who installs them."""
 
     def __init__(self, random: Random, names: tuple[str, ...], groups: tuple[str, ...]) -> None:
@@ -24,7 +25,6 @@ class Regrouping(Changing):
         self.with_primary = random.random() < 0.4
         self.primary_names: dict[str, set[str]] = {}
         self.turns_often = random.random() < 0.25
-        self.settled = False
 
     def join(self, member: Member) -> None:
         super().join(member)

@@ -48,6 +48,7 @@ class Run:
         self.faults: list[list[str]] = []
         self.load = False
         self.said = 0
+        self.settled = False
         self.only_service = "RTO" if random.random() < 0.45 else None
 
     def tick(self) -> None:
@@ -261,8 +262,8 @@ class Run:
         self.load = active
         self.fault("begin" if active else "end", "load", [])
 
-    def fault(self, edge: str, name: str, members: list[str]) -> None:
-        self.write(FaultRow, "FAULT", self.outside, fault=name, edge=edge, members=members)
+    def fault(self, edge: str, name: str, members: list[str], sides: list[list[str]] | None = None) -> None:
+        self.write(FaultRow, "FAULT", self.outside, fault=name, edge=edge, members=members, sides=sides or [])
 
     def sources(self, member: Member) -> list[Member]:
         """The members of the current lives in a member's group, itself included."""

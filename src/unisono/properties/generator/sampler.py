@@ -263,6 +263,7 @@ class Sampler(Settling):
     def step(self) -> None:
         self.relieve(ANSWER_LIMIT)
         self.advance(self.pace)
+        self.mend_some()
         if self.turns_often and self.random.random() < 0.25:
             self.change_role()
         self.random.choices([step for step, _ in self.STEPS], [weight for _, weight in self.STEPS])[0](self)

@@ -38,6 +38,7 @@ class Settling(Regrouping):
     def settle(self) -> None:
         """Faults end, most of them; then everybody that lives gets all that it is promised."""
         self.relieve(0)
+        self.mend_all()
         while self.faults and self.random.random() < 0.9:
             self.fault("end", "partition", self.faults.pop())
         healed = self.random.random() < 0.85
