@@ -212,7 +212,7 @@ LIVENESS = (
         oracle=oracles.kept_together,
         monitor=KeptTogether,
         spark="unisono.pipeline.audits.partings:kept_together",
-        counter_example=DAMAGES["unheard_life"],
+        counter_example=DAMAGES["parted_without_fault"],
     ),
     Property(
         id="L11",
