@@ -102,6 +102,7 @@ RARE_MARKS: dict[str, str] = {
     "cut-lowered": "a message that nobody left can bring ends the view before it",
     "proxy-refused": "a sender does not send for a receiver: too much waits already, or it is no sender",
     "receiver-went-on": "a mere receiver waited for the next view, and learns that the lone sender stays in its own",
+    "stranger-let-be": "a sender of another view says nothing in a merge, and the members go on without it",
     "accusers-joined": "who was given more time is accused by another, and was not heard here either",
     "message-unobtainable": "a message of a sender does not come in all of patience, and its sender is accused of that",
     "lacks-what-was-delivered": "a member cannot get what another has delivered, and the next view is without it",

@@ -144,14 +144,18 @@ class Agreement:
         return Proposal(number, tuple(attempts), tuple(sorted(failed)))
 
     def dissenters(self, failed: set[ProcessId]) -> set[ProcessId]:
-        """Those of the next view, as this process sees it, who say nothing or want another one."""
+        """Those of the next view, as this process sees it, who say nothing; where all say something, who wants another.
+
+        Those who wait for the same silent one lose patience at the same time, and not with one another.
+        """
         members = self.procs - failed
-        opinions = self.opinions
-        return {
-            process
-            for process in members - {self._process}
-            if process not in opinions or opinions[process].members != members
-        }
+        others = members - {self._process}
+        silent = self.silent_of(others)
+        return silent or {process for process in others if self.opinions[process].members != members}
+
+    def silent_of(self, processes: set[ProcessId]) -> set[ProcessId]:
+        """Those who have said nothing yet."""
+        return processes - self.opinions.keys()
 
     def blamed_by(self, failed: ProcessId) -> tuple[ProcessId, ...]:
         """Who did not hear a process that is left out: itself if it goes by its own will."""
@@ -175,7 +179,7 @@ class Agreement:
         odds = {
             (process, suspect)
             for process in self.procs - out
-            for suspect in self._accused_by(process)
+            for suspect in {*self._accused_by(process), *self._left_out_by(process)}
             if suspect in self.procs - out and suspect != process
         }
         dropped: set[ProcessId] = set()
@@ -189,6 +193,11 @@ class Agreement:
             dropped.add(worst)
             odds = {pair for pair in odds if worst not in pair}
         return dropped - {self._process}
+
+    def _left_out_by(self, process: ProcessId) -> tuple[ProcessId, ...]:
+        """Whom a member of another view leaves out: whoever merges with it cannot have both."""
+        opinion = self.opinions.get(process)
+        return () if opinion is None or opinion.view == self._era else opinion.failed
 
     def _era_of(self, process: ProcessId) -> ViewId | None:
         """The view that a process comes from, as it says."""

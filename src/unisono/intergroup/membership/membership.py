@@ -107,6 +107,13 @@ class Membership:
         elif self._following.entering is not None and self._following.entering.view is None:
             self._receiver.begin(step)
 
+    def _look_anew(self, step: Step) -> None:
+        """Who becomes a sender, or a receiver, while its application changes its service looks for its view so."""
+        agreed = self._context.agreed
+        if agreed is not None and self._sends and agreed.seat(self._context.process) is None:
+            self._context.agreed = None  # a receiver aimed at it
+        self.on_change(step)
+
     def leave(self, step: Step) -> None:
         self._context.held_back = self._context.awaits = False
         self._awaits_until = None
@@ -261,7 +268,10 @@ class Membership:
             look = self.suspicion.next_look(step.now)
             if look is not None:
                 self._context.deadlines.set("suspicion", look)
+        role = self._context.role
         self.roles.settle(step, self.repair.repairing, self.repair.attempt)
+        if self._context.changing and self._context.role != role:
+            self._look_anew(step)
         if self.roles.is_stranded(step):
             self._begin_as_sender(step)
 

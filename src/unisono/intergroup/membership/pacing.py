@@ -50,6 +50,11 @@ class Pacing:
         return 2 * self._settings.suspicion
 
     @property
+    def patience_with_strangers(self) -> int:
+        """How long a merge waits for the first word of one that is in another view."""
+        return self._settings.suspicion
+
+    @property
     def cut_wait(self) -> int:
         """How long the leader waits for what receivers hold."""
         return self._settings.keep_alive // 2

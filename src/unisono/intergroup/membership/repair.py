@@ -267,6 +267,8 @@ class MembershipRepair:
             self._check_cut_info(step)
         elif step.now - self._pacing.since >= self._pacing.patience:
             self._lose_patience(step)
+        elif self.phase is Phase.CONSENSUS and step.now - self._pacing.since >= self._pacing.patience_with_strangers:
+            self._let_strangers_be(step)
         if self.repairing:
             self._say_again(step)
         if self.phase is Phase.CONSENSUS:
@@ -849,6 +851,15 @@ class MembershipRepair:
         self._said = None  # what this process said for the proposal holds no longer
         self._reconsider(step)
 
+    def _let_strangers_be(self, step: Step) -> None:
+        """A stranger that says nothing does not hold members up: perhaps it only receives by now."""
+        assert self.view is not None
+        strangers = self._agreement.procs - set(self.view.members) - self._agreement.gone
+        for silent in sorted(self._agreement.silent_of(strangers)):
+            step.mark("stranger-let-be")
+            self._agreement.gone.add(silent)
+            self._merging.reluctance.on_failed(silent, step.now)
+
     def _say_again(self, step: Step) -> None:
         if self._pacing.is_time_to_say_again(step.now):
             self._say(step)
@@ -874,7 +885,7 @@ class MembershipRepair:
         pacing = self._pacing
         due = [pacing.moved + pacing.interval, pacing.since + pacing.patience]
         if self.phase is Phase.CONSENSUS:
-            due.append(pacing.since + pacing.grace)
+            due += [pacing.since + pacing.grace, pacing.since + pacing.patience_with_strangers]
         elif self.phase is Phase.CUT_INFO:
             due.append(pacing.since + pacing.cut_wait)
         deadlines.set("membership", min((at for at in due if at > step.now), default=step.now + pacing.interval))
