@@ -179,7 +179,7 @@ class Agreement:
         odds = {
             (process, suspect)
             for process in self.procs - out
-            for suspect in {*self._accused_by(process), *self._left_out_by(process)}
+            for suspect in {*self._accused_by(process), *self._failed_by(process)}
             if suspect in self.procs - out and suspect != process
         }
         dropped: set[ProcessId] = set()
@@ -194,7 +194,7 @@ class Agreement:
             odds = {pair for pair in odds if worst not in pair}
         return dropped - {self._process}
 
-    def _left_out_by(self, process: ProcessId) -> tuple[ProcessId, ...]:
+    def _failed_by(self, process: ProcessId) -> tuple[ProcessId, ...]:
         """Whom a member of another view leaves out: whoever merges with it cannot have both."""
         opinion = self.opinions.get(process)
         return () if opinion is None or opinion.view == self._era else opinion.failed
