@@ -71,10 +71,11 @@ class Agreement:
             del self.opinions[stranger]
 
     def forget(self, processes: Iterable[ProcessId]) -> None:
-        """They are members no more, by their own word, and nobody need leave them out."""
+        """They are members no more, by their own word, and nobody need leave them out; who comes back is a stranger."""
         for process in processes:
             self.procs.discard(process)
             self.unheard.discard(process)
+            self.gone.discard(process)
             self.lacking.pop(process, None)
             self.opinions.pop(process, None)
 
