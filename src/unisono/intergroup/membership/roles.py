@@ -123,7 +123,7 @@ class Roles:
         self._look_for_idleness(step)
         role = self._context.role
         if self._context.settings.service != "timestamp":
-            self._settle_without_order(step, role)
+            self._settle_without_order(step, role, repairing)
             return
         ordered = self._following.ordered
         view = None if ordered is None else ordered.presented
@@ -151,7 +151,7 @@ class Roles:
         else:
             context.deadlines.advance("role", until)
 
-    def _settle_without_order(self, step: Step, role: Role) -> None:
+    def _settle_without_order(self, step: Step, role: Role, repairing: bool) -> None:
         """Nobody need agree when the application has another service; who is in an agreed view leaves it by the order.
 
         Whoever has drawn this process into a view does so again when it sends again.
@@ -161,13 +161,13 @@ class Roles:
             if alone and self._sending.paused and self._context.stable >= self._sending.last_sequence:
                 self._context.agreed = None
                 self.become_receiver(step)
-                self._settle_without_order(step, "receiver")
+                self._settle_without_order(step, "receiver", repairing)
         elif self.wish == role:
             self.wish = None
         elif self.wish == "sender":
             self._context.speaks = True
             self.become_sender(step)
-        elif self.wish == "receiver":
+        elif self.wish == "receiver" and not repairing:  # who agrees on the next view follows its members until then
             self._say_last(step)
 
     def _say_last(self, step: Step, final: bool = False) -> None:

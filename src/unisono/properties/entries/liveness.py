@@ -196,17 +196,18 @@ LIVENESS = (
         id="L10",
         name="kept together",
         statement=(
-            "Of the VIEWs, JOINs, LEAVEs and fresh starts (D5) of a process p in a group, let one be a VIEW V of a "
-            "service that promises this, and the next such a VIEW W of the same stretch without an `era`. Left out is "
-            "a member q of V, other than p, that is not in W and is there: without a CRASH or END by then, a LEAVE or "
-            "SELF_FAIL in the group at most 10 s before or after, a PLEAVE or a ROLE `receiver` there at most 10 s "
-            "before; and, if p has an EXCLUDED between V and W, without a VIEW of the era of V (D3) or an AGREED to "
-            "that of its own (it is judged there who left p out). The company of q is p, q and the members of W; "
-            "where p is a receiver in V and leaves out more members of V than go with it, p and all that are left "
-            "out. A fault is felt if it has `sides` and, of the FAULTs with the same name and sides, more begin by "
-            "then than end more than 10 s before. Then for each q some fault that is felt has no side with all of its "
-            "company. Only rows with `truth` count: nobody knows of a real run why somebody was slow. There is one "
-            "violation for each W, without a message."
+            "Of the VIEWs, JOINs and LEAVEs of a process p in a group, let one be a VIEW V of a service that promises "
+            "this, and the next such a VIEW W without an `era`, of the same stretch or, after a SELF_FAIL between "
+            "them, of the next one. Left out is a member q of V, other than p, that is not in W and is there: without "
+            "a CRASH or END by then, a LEAVE or SELF_FAIL in the group at most 10 s before or after, a PLEAVE or a "
+            "ROLE `receiver` there at most 10 s before; and, if p has an EXCLUDED between V and W, without a VIEW of "
+            "the era of V (D3) or an AGREED to that of its own (it is judged there who left p out). The company of q "
+            "is p, q, the members of W and each peer of a LEFT_BEHIND of p between V and W; where p is a receiver in "
+            "V and leaves out more members of V than go with it, p, these peers and all that are left out. Only the "
+            "latter are judged if p has a SELF_FAIL between V and W. A fault is felt if it has `sides` and, of the "
+            "FAULTs with the same name and sides, more begin by then than end more than 10 s before. Then for each q "
+            "some fault that is felt has no side with all of its company. Only rows with `truth` count: nobody knows "
+            "of a real run why somebody was slow. There is one violation for each W, without a message."
         ),
         report="a member was left out, or left the others, though they hear each other",
         oracle=oracles.kept_together,

@@ -8,20 +8,28 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from unisono.properties.monitors.agreed import FRESH, UNORDERED_VIEWS, Members, members_of
+from unisono.properties.monitors.agreed import UNORDERED_VIEWS, Members, members_of
 from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source
 from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
 from unisono.trace.schema import FaultRow, MembershipRow, ViewRow
 
 
 class Standing(Struct):
-    """The view of an era that a member is in, and whether it was told since that the others went on without it."""
+    """The view of an era that a member is in, and what it was told, or did, since then."""
 
     era: str | None
     stretch: int
     members: Members
     only_receives: bool
     excluded: bool = False
+    """The others went on without it."""
+    failed: bool = False
+    """It could not follow them, and looks for a view."""
+    left_behind_by: set[str] = field(default_factory=set)
+
+    def leads_to(self, row: ViewRow) -> bool:
+        """Whether a view that was agreed on follows, in the same stretch or in the one after a failure to follow."""
+        return row.era is None and row.stretch - self.stretch in ((0, 1) if self.failed else (0,))
 
 
 class Parting(Struct, frozen=True):
@@ -60,9 +68,11 @@ class KeptTogether(Monitor):
         return {
             "VIEW": self.on_view,
             "FAULT": self.on_fault,
-            "EXCLUDED": self.on_excluded,
+            "EXCLUDED": self.on_news,
+            "LEFT_BEHIND": self.on_news,
+            "SELF_FAIL": self.on_news,
             "AGREED": self.on_agreed,
-            **dict.fromkeys(("JOIN", "LEAVE", *FRESH), self.on_move),
+            **dict.fromkeys(("JOIN", "LEAVE"), self.on_move),
             **dict.fromkeys(("PLEAVE", "ROLE"), self.on_role),
             **dict.fromkeys(("CRASH", "END"), self.on_stop),
         }
@@ -77,8 +87,7 @@ class KeptTogether(Monitor):
         if row.service in UNORDERED_VIEWS:
             return
         after = members_of(row)
-        follows = before is not None and before.stretch == row.stretch and row.era is None
-        if before is not None and follows and before.members - after - {member[1:]}:
+        if before is not None and before.leads_to(row) and before.members - after - {member[1:]}:
             self.partings.append(Parting(member, row.position, row.truth, before, after))
         self.standings[member] = Standing(era, row.stretch, after, row.role == "receiver")
 
@@ -87,13 +96,24 @@ class KeptTogether(Monitor):
             return
         member = (row.group, row.process, row.incarnation)
         self.standings.pop(member, None)
-        if row.kind in ("LEAVE", "SELF_FAIL"):
+        if row.kind == "LEAVE":
             self.departures.setdefault(member, []).append(row.truth)
 
-    def on_excluded(self, row: MembershipRow) -> None:
-        standing = self.standings.get((row.group, row.process, row.incarnation))
-        if standing is not None:
+    def on_news(self, row: MembershipRow) -> None:
+        if row.truth is None:
+            return
+        member = (row.group, row.process, row.incarnation)
+        if row.kind == "SELF_FAIL":
+            self.departures.setdefault(member, []).append(row.truth)
+        standing = self.standings.get(member)
+        if standing is None:
+            return
+        if row.kind == "EXCLUDED":
             standing.excluded = True
+        elif row.kind == "LEFT_BEHIND":
+            standing.left_behind_by |= {row.peer} if row.peer is not None else set()
+        elif row.kind == "SELF_FAIL":
+            standing.failed = True
 
     def on_agreed(self, row: MembershipRow) -> None:
         if row.truth is not None:
@@ -128,10 +148,13 @@ class KeptTogether(Monitor):
         if not left_out:
             return
         felt = [list(map(frozenset, sides)) for sides in self._felt(parting.time)]
+        company = {name, *before.left_behind_by}
         if before.only_receives and len(left_out) > len(before.members & parting.after):
-            alone = left_out if _is_whole({name, *_names(left_out)}, felt) else []
+            alone = left_out if _is_whole({*company, *_names(left_out)}, felt) else []
+        elif before.failed:
+            alone = []
         else:
-            company = {name, *_names(parting.after)}
+            company.update(_names(parting.after))
             alone = [source for source in left_out if _is_whole({*company, source[0]}, felt)]
         if alone:
             them = ", ".join(sorted(set(_names(alone))))

@@ -15,13 +15,13 @@ Life = tuple[str, int]
 def kept_together(rows: Sequence[AnyRow]) -> list[Violation]:
     """L10."""
     rows = [row for row in rows if row.truth is not None]
-    moves = of(rows, MembershipRow, "JOIN", "LEAVE", "SELF_FAIL", "BOOTSTRAP")
+    moves = of(rows, MembershipRow, "JOIN", "LEAVE")
     turns: list[AnyRow] = sorted([*of(rows, ViewRow, "VIEW"), *moves], key=lambda row: row.position)
     violations = []
     for row in of(rows, ViewRow, "VIEW"):
         before = [one for one in turns if same_member(one, row) and one.position < row.position][-1:]
         for view in before:
-            if not isinstance(view, ViewRow) or not held(view, "L10") or view.stretch != row.stretch:
+            if not isinstance(view, ViewRow) or not held(view, "L10") or row.stretch not in _next(rows, view, row):
                 continue
             if held(row, "L10") and row.era is None:
                 alone = _left_out_for_nothing(rows, view, row)
@@ -34,10 +34,25 @@ def _left_out_for_nothing(rows: Sequence[AnyRow], view: ViewRow, row: ViewRow) -
     after = set(members_of(row))
     others = set(members_of(view)) - {(row.process, row.incarnation)}
     left_out = [life for life in others - after if _is_there(rows, view, row, life)]
+    between = _between(rows, view, row)
+    told = [one.peer for one in of(between, MembershipRow, "LEFT_BEHIND") if one.peer is not None]
     if view.role == "receiver" and len(left_out) > len(after & set(members_of(view))):
-        return left_out if _hear_each_other(rows, row, [row.process, *(name for name, _ in left_out)]) else []
-    company = [row.process, *(name for name, _ in after)]
+        company = [row.process, *told, *(name for name, _ in left_out)]
+        return left_out if _hear_each_other(rows, row, company) else []
+    if of(between, MembershipRow, "SELF_FAIL"):
+        return []
+    company = [row.process, *told, *(name for name, _ in after)]
     return [life for life in left_out if _hear_each_other(rows, row, [*company, life[0]])]
+
+
+def _next(rows: Sequence[AnyRow], view: ViewRow, row: AnyRow) -> set[int]:
+    """The stretches in which what follows a view is judged."""
+    failed = of(_between(rows, view, row), MembershipRow, "SELF_FAIL")
+    return {view.stretch, view.stretch + 1} if failed else {view.stretch}
+
+
+def _between(rows: Sequence[AnyRow], view: ViewRow, row: AnyRow) -> list[AnyRow]:
+    return [one for one in rows if same_member(one, row) and view.position < one.position < row.position]
 
 
 def _is_there(rows: Sequence[AnyRow], view: ViewRow, row: AnyRow, life: Life) -> bool:
@@ -51,8 +66,7 @@ def _is_there(rows: Sequence[AnyRow], view: ViewRow, row: AnyRow, life: Life) ->
     words = of(soon, MembershipRow, "PLEAVE", "ROLE")
     if any((one.kind == "PLEAVE" or one.role == "receiver") and moment(one) <= moment(row) for one in words):
         return False
-    between = [one for one in rows if same_member(one, row) and view.position < one.position < row.position]
-    if not of(between, MembershipRow, "EXCLUDED"):
+    if not of(_between(rows, view, row), MembershipRow, "EXCLUDED"):
         return True
     saw = [one.era or one.view for one in of(theirs, ViewRow, "VIEW")]
     told = [one.reason for one in of(theirs, MembershipRow, "AGREED")]
