@@ -40,6 +40,7 @@ def receivers_stay_halted(patch: pytest.MonkeyPatch) -> None:
         original(self, step, view, alone=False)
 
     patch.setattr(ReceiverRepair, "_halt", halt)
+    patch.setattr(ReceiverRepair, "on_time", lambda self, step: None)
     receiver_waits_for_ever.plant(patch)
 
 

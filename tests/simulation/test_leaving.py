@@ -13,7 +13,6 @@ from tests.simulation.planted_leaving_bugs import PLANTED_LEAVING
 from tests.simulation.worlds import run_world, scenario
 from unisono import step_watch
 from unisono.intergroup.sending import Sending
-from unisono.properties.registry import PROPERTIES
 from unisono.simulation.draw import draw
 from unisono.simulation.scenario import Fault, MemberPlan, Network, Scenario, Workload
 from unisono.simulation.scenario_file import read_scenario
@@ -200,8 +199,7 @@ def test_with_the_last_word_forgotten_members_that_hear_each_other_part(monkeypa
     bug.plant(monkeypatch)
     world = run_world(kept("last-word", 0))
     assert world.marks["excluded"]
-    named = bug.properties & set(PROPERTIES)
-    assert not named or named & set(world.monitors.counts)
+    assert bug.properties & set(world.monitors.counts)
 
 
 def test_a_step_that_does_not_end_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,75 @@
+"""Whom a sender leaves out of the next view, by what it and the others say."""
+
+from __future__ import annotations
+
+from unisono.identity import ProcessId, ViewId
+from unisono.intergroup.membership.agreement import Agreement
+from unisono.wire.membership_messages import Opinion
+
+ALICE, BOB, CAROL, DAVE = (ProcessId(name, 1) for name in ("alice", "bob", "carol", "dave"))
+ERA = ViewId(10, ALICE, 1)
+ELSEWHERE = ViewId(20, DAVE, 1)
+
+
+def opinion(
+    *failed: ProcessId,
+    view: ViewId = ERA,
+    procs: tuple[ProcessId, ...] = (ALICE, BOB, CAROL, DAVE),
+    accused: tuple[ProcessId, ...] = (),
+    out: bool = False,
+) -> Opinion:
+    return Opinion(view, 1, procs, accused, failed, (), (), out, 0)
+
+
+def agreement() -> Agreement:
+    found = Agreement(ALICE)
+    found.begin((BOB, CAROL, DAVE), ERA)
+    return found
+
+
+def test_who_missed_a_farewell_learns_it_from_all_others() -> None:
+    found = agreement()
+    found.opinions = {BOB: opinion(DAVE), CAROL: opinion()}
+    assert found.failed(False) == set()
+    found.opinions[CAROL] = opinion(DAVE)
+    assert found.failed(False) == {DAVE}
+
+
+def test_words_of_another_view_say_nothing_of_a_farewell() -> None:
+    found = agreement()
+    found.opinions = {BOB: opinion(DAVE), CAROL: opinion(DAVE, view=ELSEWHERE)}
+    assert found.failed(False) == set()
+
+
+def test_who_is_accused_by_one_alone_has_not_said_farewell() -> None:
+    found = agreement()
+    found.opinions = {BOB: opinion(DAVE, accused=(DAVE,)), CAROL: opinion(DAVE)}
+    assert found.failed(False) == set()
+
+
+def test_whoever_only_receives_and_comes_back_is_a_stranger_and_not_gone() -> None:
+    found = agreement()
+    found.gone.add(DAVE)
+    assert found.failed(False) == {DAVE}
+    found.forget([DAVE])
+    found.invite(DAVE)
+    assert found.failed(False) == set()
+
+
+def test_patience_ends_with_those_who_say_nothing_before_those_who_think_otherwise() -> None:
+    found = agreement()
+    found.opinions = {BOB: opinion(), CAROL: opinion(BOB)}
+    assert found.dissenters(set()) == {DAVE}
+    found.opinions[DAVE] = opinion()
+    assert found.dissenters(set()) == {CAROL}
+
+
+def test_a_stranger_goes_with_the_members_of_the_view_that_it_merges_with() -> None:
+    """Bob and carol leave out dave, who came back: alice, who comes from another view, cannot have all three."""
+    found = Agreement(ALICE)
+    found.begin((), ViewId(30, ALICE, 2))
+    for peer in (BOB, CAROL, DAVE):
+        found.invite(peer)
+    found.opinions = {BOB: opinion(DAVE), CAROL: opinion(DAVE), DAVE: opinion(view=ELSEWHERE)}
+    assert found.failed(False) == set()
+    assert found.failed(True) == {DAVE}
