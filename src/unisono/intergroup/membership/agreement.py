@@ -114,9 +114,8 @@ class Agreement:
         for suspect in others - out:
             observers = len(observing - {suspect})
             enough = min(observers, max(2, observers // 2 + 1))
-            if len((self.accusers(suspect) | self._join_in(suspect)) - gone) >= enough:  # who is out accuses nobody
-                out.add(suspect)
-            elif self._is_let_go(suspect, others - gone):
+            against = (self.accusers(suspect) | self._join_in(suspect)) - gone  # who is out accuses nobody
+            if len(against) >= enough or self._is_let_go(suspect, others - gone):
                 out.add(suspect)
         return out | self._at_odds(out) if arbitrate else out
 

@@ -92,7 +92,7 @@ class KeptTogether(Monitor):
 
     def on_excluded(self, row: MembershipRow) -> None:
         standing = self.standings.get((row.group, row.process, row.incarnation))
-        if standing is not None:
+        if standing is not None and row.truth is not None:
             standing.excluded = True
 
     def on_agreed(self, row: MembershipRow) -> None:
