@@ -110,7 +110,12 @@ class Trace:
         self.rows.append(MembershipRow(**columns))
 
     def fault(
-        self, time: float, fault: str, edge: Literal["begin", "end"], *members: str, sides: list[list[str]] | None = None
+        self,
+        time: float,
+        fault: str,
+        edge: Literal["begin", "end"],
+        *members: str,
+        sides: list[list[str]] | None = None,
     ) -> None:
         columns = self._columns(time, "", "FAULT", group="")
         self.rows.append(FaultRow(**columns, fault=fault, edge=edge, members=list(members), sides=sides or []))

@@ -288,7 +288,7 @@ def test_l10_nobody_goes_on_without_another_for_no_reason() -> None:
     ],
 )
 def test_l10_who_is_gone_is_not_left_out(kind: str, role: str | None, since: int | None, until: int) -> None:
-    def found(time: float, process: str = "carol", group: str = "market") -> list[object]:
+    def found(time: float, process: str = "carol", group: str = "market") -> list[tuple[object, ...]]:
         trace = parted()
         trace.membership(time, process, kind, "" if kind in ("CRASH", "END") else group, role=role)
         return places(of(trace, "L10"))
@@ -385,7 +385,7 @@ def test_l10_only_the_next_view_and_of_the_same_stretch_is_judged() -> None:
     assert places(of(trace, "L10")) == [at("L10", "alice", 2)]
 
 
-def followed(role: str, members: str, names: str, *sides: list[str]) -> list[object]:
+def followed(role: str, members: str, names: str, *sides: list[str]) -> list[tuple[object, ...]]:
     """What L10 says of carol, who was in a view with those members and goes on to one with those names, in a fault."""
     trace = agreed()
     trace.agree(50, "carol", "v", dict.fromkeys(members.split(), 1), role=role)
