@@ -189,21 +189,20 @@ from placed p where p.turn.held
 
 L10 = f"""
 with told as (
-    select run, "group", process, incarnation, position, stretch, truth, kind, view, role, era is null as agreed,
-        in_order(service) as held,
+    select run, "group", process, incarnation, position, stretch, truth, kind, coalesce(era, view) as era, role,
+        era is null as agreed, in_order(service) as held,
         list_distinct([{{'process': s.source, 'incarnation': s.incarnation}} for s in coalesce(start, [])]) as members
     from views where truth is not null
     union all by name
-    select run, "group", process, incarnation, position, stretch, truth, kind, true as agreed, true as held,
-        [] as members
+    select run, "group", process, incarnation, position, stretch, truth, kind
     from moves where kind in ('JOIN', 'LEAVE', 'SELF_FAIL', 'BOOTSTRAP') and truth is not null
 ),
 partings as (
-    select w.run, w."group", w.process, w.incarnation, w.position, w.truth as moment, v.view, v.role, w.members,
+    select w.run, w."group", w.process, w.incarnation, w.position, w.truth as moment, v.era, v.role, w.members,
         v.members as before, v.position as before_position, w.truth - 10000000000 as since,
         w.truth + 10000000000 as until
     from told w join told v on {same_member("v", "w")} and v.stretch = w.stretch and v.position < w.position
-    where w.kind in ('VIEW', 'SELF_FAIL') and w.held and w.agreed and v.kind = 'VIEW' and v.held
+    where w.kind = 'VIEW' and w.held and w.agreed and v.kind = 'VIEW' and v.held
         and not exists (from told b where {same_member("b", "w")} and b.position > v.position
             and b.position < w.position)
 ),
@@ -221,10 +220,11 @@ there as (
             exists (from moves m where {same_member("m", "p")} and m.kind = 'EXCLUDED' and m.truth is not null
                 and m.position between p.before_position and p.position)
             and exists (
-                from (select run, "group", process, incarnation, truth, view from views union all
+                from (select run, "group", process, incarnation, truth, coalesce(era, view) as era from views
+                    union all
                     select run, "group", process, incarnation, truth, reason from moves where kind = 'AGREED') m
                 where {same_group("m", "p")} and m.process = p.gone.process and m.incarnation = p.gone.incarnation
-                    and m.truth is not null and m.view is not distinct from p.view))
+                    and m.truth is not null and m.era is not distinct from p.era))
 ),
 left_out as (
     select *, list(name) over (partition by run, "group", process, incarnation, position) as names,

@@ -23,7 +23,7 @@ from unisono.trace.schema import (
     ViewRow,
 )
 
-LIVES = {"alice": 0x1F, "bob": 0x2A, "carol": 0x3C, "": 0}
+LIVES = {"alice": 0x1F, "bob": 0x2A, "carol": 0x3C, "dave": 0x4D, "": 0}
 
 
 class Trace:
@@ -109,9 +109,16 @@ class Trace:
         columns = {**self._columns(time, process, kind, group), "reason": reason, **changes}
         self.rows.append(MembershipRow(**columns))
 
-    def fault(self, time: float, fault: str, edge: Literal["begin", "end"], *members: str) -> None:
+    def fault(
+        self,
+        time: float,
+        fault: str,
+        edge: Literal["begin", "end"],
+        *members: str,
+        sides: list[list[str]] | None = None,
+    ) -> None:
         columns = self._columns(time, "", "FAULT", group="")
-        self.rows.append(FaultRow(**columns, fault=fault, edge=edge, members=list(members)))
+        self.rows.append(FaultRow(**columns, fault=fault, edge=edge, members=list(members), sides=sides or []))
 
     def gauge(self, time: float, process: str, value: int, cap: int | None) -> None:
         self.rows.append(GaugeRow(**self._columns(time, process, "GAUGE"), name="window_bytes", value=value, cap=cap))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
+
+import pytest
 
 from tests.properties.test_agreed_views import agreed, at, places
 from tests.properties.test_each_property import LIVES, Trace, of
@@ -252,3 +254,214 @@ def test_l11_nor_does_it_ask_anything_of_who_does_not_stay() -> None:
     trace.rows.pop()
     trace.membership(9, "carol", "CRASH")
     assert of(trace, "L11") == []
+
+
+def parted(time: float = 100, names: str = "alice bob", role: str = "sender", **changes: Any) -> Trace:
+    """Alice was in v with bob and carol, and goes on to a view with those names at that time."""
+    trace = agreed()
+    trace.agree(50, "alice", "v", {"alice": 1, "bob": 1, "carol": 1}, role=role)
+    trace.agree(time, "alice", "w", dict.fromkeys(names.split(), 1), **changes)
+    return trace
+
+
+PARTED = [at("L10", "alice", 1)]
+CUT = [["alice", "bob"], ["carol"]]
+
+
+def test_l10_nobody_goes_on_without_another_for_no_reason() -> None:
+    assert places(of(parted(), "L10")) == PARTED
+    assert places(of(parted(names="alice"), "L10")) == PARTED
+    assert of(parted(names="alice bob carol"), "L10") == []
+    assert of(parted(names="bob carol"), "L10") == []
+    assert of(parted(service="RSO"), "L10") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "role", "since", "until"),
+    [
+        ("CRASH", None, None, 100),
+        ("END", None, None, 100),
+        ("LEAVE", None, 90, 110),
+        ("SELF_FAIL", None, 90, 110),
+        ("PLEAVE", None, 90, 100),
+        ("ROLE", "receiver", 90, 100),
+    ],
+)
+def test_l10_who_is_gone_is_not_left_out(kind: str, role: str | None, since: int | None, until: int) -> None:
+    def found(time: float, process: str = "carol", group: str = "market") -> list[tuple[object, ...]]:
+        trace = parted()
+        trace.membership(time, process, kind, "" if kind in ("CRASH", "END") else group, role=role)
+        return places(of(trace, "L10"))
+
+    assert found(since or 1) == found(until) == []
+    assert found(until + 0.001) == found(until, "bob") == PARTED
+    if since is not None:
+        assert found(since - 0.001) == found(until, group="yard") == PARTED
+
+
+def test_l10_who_becomes_a_sender_is_there() -> None:
+    trace = parted()
+    trace.membership(95, "carol", "ROLE", "market", role="sender")
+    assert places(of(trace, "L10")) == PARTED
+
+
+def faulty(*edges: tuple[float, Literal["begin", "end"]], sides: list[list[str]] = CUT, fault: str = "cut") -> Trace:
+    trace = parted()
+    for time, edge in edges:
+        trace.fault(time, fault, edge, sides=sides)
+    return trace
+
+
+def test_l10_a_fault_may_keep_them_apart() -> None:
+    assert of(faulty((100, "begin")), "L10") == []
+    assert places(of(faulty((100.001, "begin")), "L10")) == PARTED
+    for fault in ("load", "heal"):
+        assert places(of(faulty((80, "begin"), fault=fault), "L10")) == PARTED
+
+
+def test_l10_a_fault_is_felt_for_10_s() -> None:
+    assert of(faulty((80, "begin"), (90, "end")), "L10") == []
+    assert places(of(faulty((80, "begin"), (89.999, "end")), "L10")) == PARTED
+
+
+def test_l10_a_fault_that_comes_and_goes() -> None:
+    twice: list[tuple[float, Literal["begin", "end"]]] = [(60, "begin"), (65, "end"), (70, "begin")]
+    assert of(faulty(*twice, (95, "end")), "L10") == []
+    assert places(of(faulty(*twice, (75, "end")), "L10")) == PARTED
+    assert of(faulty((60, "begin"), (60, "begin"), (70, "end")), "L10") == []
+
+
+def test_l10_a_fault_ends_by_its_name_and_sides() -> None:
+    for fault, sides in (("other", CUT), ("cut", CUT[::-1])):
+        trace = faulty((60, "begin"))
+        trace.fault(70, fault, "end", sides=sides)
+        assert of(trace, "L10") == []
+
+
+@pytest.mark.parametrize(
+    ("sides", "apart"),
+    [
+        ([], False),
+        ([["alice", "bob", "carol"], ["dave"]], False),
+        ([["alice", "bob"], ["alice", "bob", "carol"]], False),
+        ([["alice", "bob"], ["bob", "carol"], ["carol", "alice"]], True),
+        ([["dave"]], True),
+    ],
+)
+def test_l10_a_side_with_all_of_them_is_no_excuse(sides: list[list[str]], apart: bool) -> None:
+    assert places(of(faulty((80, "begin"), sides=sides), "L10")) == ([] if apart else PARTED)
+
+
+def test_l10_one_fault_that_parts_them_is_enough_but_each_needs_one() -> None:
+    trace = faulty((80, "begin"), sides=[["alice", "bob", "carol"]])
+    trace.fault(80, "cut", "begin", sides=CUT)
+    assert of(trace, "L10") == []
+    trace = parted(names="alice")
+    trace.fault(80, "cut", "begin", sides=CUT)
+    assert places(of(trace, "L10")) == PARTED
+    trace.fault(80, "cut", "begin", sides=[["alice", "carol"], ["bob"]])
+    assert of(trace, "L10") == []
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEAVE", "SELF_FAIL", "BOOTSTRAP"])
+def test_l10_who_went_out_in_between_left_nobody_behind(kind: str) -> None:
+    for group, expected in (("market", []), ("yard", [at("L10", "alice", 2)])):
+        trace = agreed()
+        trace.view(50, "alice", "v", alice=1, carol=1)
+        trace.membership(60, "alice", kind, group)
+        assert of(trace, "L10") == []
+        trace.view(100, "alice", "w", alice=1)
+        assert places(of(trace, "L10")) == expected
+
+
+def test_l10_only_the_next_view_and_of_the_same_stretch_is_judged() -> None:
+    assert of(parted(stretch=1), "L10") == []
+    assert of(parted(era="v"), "L10") == []
+    trace = parted(names="alice bob carol", service="RSO")
+    trace.agree(110, "alice", "x", {"alice": 1})
+    assert of(trace, "L10") == []
+    trace = parted(names="alice bob carol", era="v")
+    trace.agree(110, "alice", "x", {"alice": 1, "bob": 1})
+    assert places(of(trace, "L10")) == [at("L10", "alice", 2)]
+
+
+def followed(role: str, members: str, names: str, *sides: list[str]) -> list[tuple[object, ...]]:
+    """What L10 says of carol, who was in a view with those members and goes on to one with those names, in a fault."""
+    trace = agreed()
+    trace.agree(50, "carol", "v", dict.fromkeys(members.split(), 1), role=role)
+    trace.agree(100, "carol", "w", dict.fromkeys(names.split(), 1), role=role)
+    trace.fault(80, "cut", "begin", sides=list(sides))
+    return places(of(trace, "L10"))
+
+
+CAROL = [at("L10", "carol", 1)]
+
+
+def test_l10_a_receiver_that_goes_with_as_many_as_it_leaves_may_not_hear_them() -> None:
+    both = [["alice", "carol"], ["bob", "carol"]]
+    for names in ("alice", ""):
+        assert followed("receiver", "alice bob", names, *both) == []
+        assert followed("receiver", "alice bob", names, *both, ["alice", "bob", "carol"]) == CAROL
+
+
+def test_l10_a_receiver_that_goes_with_fewer_hears_not_all_whom_it_leaves() -> None:
+    """Carol goes on with alice, without bob and dave; whom she follows matters no more then."""
+    those, alone = ["bob", "carol", "dave"], ["alice", "bob", "carol"]
+    assert followed("receiver", "alice bob dave", "alice", ["alice"], those) == CAROL
+    assert followed("receiver", "alice bob dave", "alice", alone, ["dave"]) == []
+    assert followed("sender", "alice bob dave", "alice", ["alice"], those) == []
+    assert followed("sender", "alice bob dave", "alice", alone, ["dave"]) == CAROL
+    assert followed("receiver", "alice bob", "dave", ["dave"], alone) == CAROL
+
+
+def excluded(told: float = 60, **changes: Any) -> Trace:
+    """Alice is told in v that others went on without it."""
+    trace = agreed()
+    trace.agree(50, "alice", "v", {"alice": 1, "bob": 1, "carol": 1}, **changes)
+    trace.membership(told, "alice", "EXCLUDED", "market")
+    trace.agree(100, "alice", "w", {"alice": 1, "bob": 1})
+    return trace
+
+
+def test_l10_who_was_left_out_is_not_blamed_for_those_who_were_in_its_view() -> None:
+    alone = [at("L10", "alice", 2)]
+    assert places(of(excluded(), "L10")) == alone
+    for era, name, of_era, expected in (
+        (None, "v", None, []),
+        (None, "u", None, alone),
+        (None, "u", "v", []),
+        (None, "v", "u", alone),
+        ("u", "u", None, []),
+        ("u", "v", None, alone),
+        ("u", "x", "u", []),
+    ):
+        trace = excluded(era=era)
+        trace.agree(50, "carol", name, {"carol": 1}, era=of_era)
+        assert places(of(trace, "L10")) == expected, (era, name, of_era)
+
+
+def test_l10_nor_for_those_who_agreed_to_go_on_from_that_era() -> None:
+    for process, era, expected in (("carol", "v", []), ("carol", "u", 1), ("bob", "v", 1)):
+        trace = excluded()
+        trace.membership(55, process, "AGREED", "market", era)
+        assert places(of(trace, "L10")) == (expected and [at("L10", "alice", 2)])
+
+
+def test_l10_only_who_was_told_in_between_was_left_out() -> None:
+    trace = parted()
+    trace.agree(50, "carol", "v", {"alice": 1, "bob": 1, "carol": 1})
+    trace.membership(110, "alice", "EXCLUDED", "market")
+    assert places(of(trace, "L10")) == PARTED
+
+
+def test_l10_rows_of_real_runs_are_not_judged() -> None:
+    for position in (0, 1):
+        trace = parted()
+        trace.rows[position].truth = None
+        assert of(trace, "L10") == []
+    for trace, kind in ((faulty((80, "begin")), "FAULT"), (excluded(), "EXCLUDED")):
+        trace.agree(50, "carol", "v", {"carol": 1})
+        assert of(trace, "L10") == []
+        (row,) = [row for row in trace.rows if row.kind == kind]
+        row.truth = None
+        assert len(of(trace, "L10")) == 1

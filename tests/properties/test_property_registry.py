@@ -66,7 +66,7 @@ EVERY_TRACE = {"W1", "W2", "W3", "W4", "W5"}
         (
             "RTO",
             {"D1", "D2", "D7", "D8", "D11", "D13", "M3", "O1", "O2", "O3", "O4", "O6", "O7", "O8", "L2", "L9", "L11"}
-            | {"M2", "M4", "M5", "M7", "M9", "D3", "D4", "D5", "D9", "D10", "O5", "L1", "L5"},
+            | {"M2", "M4", "M5", "M7", "M9", "D3", "D4", "D5", "D9", "D10", "O5", "L1", "L5", "L10"},
         ),
     ],
 )
@@ -81,7 +81,7 @@ def test_what_a_service_promises(service: str, ids: set[str]) -> None:
     if service in ("RSO", "RTO"):
         views |= {"D6", "L3"}
     if service == "RTO":
-        views |= {"M1", "M2", "M4", "M5", "M7", "L1"}
+        views |= {"M1", "M2", "M4", "M5", "M7", "L1", "L10"}
     assert kept("sender") == views | {"O3", "O8", "L4", "L6", "L7", "L8"}
     assert kept(None) == kept("receiver") | kept("sender")
 

@@ -112,7 +112,7 @@ PROMISES: dict[tuple[str, Role], Promise] = {
         "its own messages, and not before any view, only before the end.",
     ),
     ("RTO", "receiver"): Promise(
-        _RELIABLE | _AGREED | {"O3", "O4", "O5", "O6", "O7", "D3", "D4", "D5", "D9", "D10", "M9", "L5", "L10"},
+        _RELIABLE | _AGREED | {"O3", "O4", "O5", "O6", "O7", "D3", "D4", "D5", "D9", "D10", "M9", "L5"},
         "Order holds within a stretch; whoever comes into the middle of a view has nothing from before its start "
         "points, and gets the same as the others only from there on; of a source that does not come along into the "
         "next view, what comes after the cut is lost; parts of a group that cannot reach each other have views of "

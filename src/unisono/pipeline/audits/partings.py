@@ -49,33 +49,35 @@ def _has_all(side: Column, one: Column) -> Column:
 
 
 def _partings(tables: Tables) -> DataFrame:
-    """Each VIEW without some of the members of the VIEW directly before it; and SELF_FAILs, which go without anybody.
+    """Each VIEW without some of the members of the VIEW directly before it.
 
     `together` counts those who stay, `names` has their names and those of the new ones. `excluded` says that the
     process was told in between that others went on without it.
     """
     in_order = Window.partitionBy(*MEMBER).orderBy("position")
     told = F.max(F.when(F.col("kind") == "EXCLUDED", F.col("position"))).over(in_order)
-    before = F.lag(F.struct("kind", "position", "stretch", "held", "view", "role", "members")).over(in_order)
+    before = F.lag(F.struct("kind", "position", "stretch", "held", "of_era", "role", "members")).over(in_order)
     members = F.transform("start", lambda one: member(one["source"], one["incarnation"]))
     turns = tables.membership.where("kind in ('JOIN', 'LEAVE', 'SELF_FAIL', 'BOOTSTRAP', 'EXCLUDED')").select(
         *MEMBER, "position", "kind", "truth", "stretch"
     )
     return (
         tables.view.where("kind = 'VIEW'")
-        .select(*turns.columns, "view", "role", "era", "start", held("L10").alias("held"))
+        .select(
+            *turns.columns, "role", "era", "start", F.coalesce("era", "view").alias("of_era"), held("L10").alias("held")
+        )
         .unionByName(turns, allowMissingColumns=True)
         .where("truth is not null")
         .select("*", as_set(F.coalesce(members, F.array().cast(_MEMBERS))).alias("members"), told.alias("told_at"))
         .where("kind <> 'EXCLUDED'")
         .select("*", before.alias("before"))
-        .where("kind = 'SELF_FAIL' or (kind = 'VIEW' and held and era is null)")
+        .where("kind = 'VIEW' and held and era is null")
         .where("before.kind = 'VIEW' and before.held and before.stretch = stretch")
         .select(
             *MEMBER,
             "position",
             F.col("truth").alias("parted_at"),
-            "before.view",
+            "before.of_era",
             F.expr("before.role <=> 'receiver'").alias("receiver"),
             F.expr("coalesce(told_at > before.position, false)").alias("excluded"),
             F.transform("members", lambda one: one["process"]).alias("names"),
@@ -105,13 +107,15 @@ def _left_out(partings: DataFrame, tables: Tables) -> DataFrame:
     gone = moves.where(
         "kind in ('CRASH', 'END', 'LEAVE', 'SELF_FAIL', 'PLEAVE') or (kind = 'ROLE' and role = 'receiver')"
     ).select(*whose, F.col("kind").alias("move"), F.col("truth").alias("moved_at"))
-    views = tables.view.where("kind = 'VIEW' and truth is not null").select(*whose, F.col("view").alias("its_view"))
-    agreed = moves.where("kind = 'AGREED'").select(*whose, F.col("reason").alias("its_view"))
+    views = tables.view.where("kind = 'VIEW' and truth is not null").select(
+        *whose, F.coalesce("era", "view").alias("its_era")
+    )
+    agreed = moves.where("kind = 'AGREED'").select(*whose, F.col("reason").alias("its_era"))
     is_gone = (
         f"case when move in ('CRASH', 'END') then moved_at <= parted_at when its_group <> `group` then false"
         f" when move in ('LEAVE', 'SELF_FAIL') then {_ABOUT_THEN} else {_IN_TIME} end"
     )
-    has_it = "excluded and its_group = `group` and its_view <=> view"
+    has_it = "excluded and its_group = `group` and its_era <=> of_era"
     smaller = F.expr("receiver and size(left_out) > together")
     return (
         missing.join(gone, F.expr(f"{_SAME_LIFE} and {is_gone}"), "left_anti")

@@ -276,17 +276,13 @@ def agreed_forward_set(trace: Projections) -> DataFrame:
 
 def _in_time(trace: Projections, sent: DataFrame) -> DataFrame:
     """Without what a session sent for a view that it never had."""
-    installed = (
-        trace.agreed.where("role = 'sender'")
-        .select(
-            *GROUP,
-            F.col("process").alias("source"),
-            F.col("incarnation").alias("source_incarnation"),
-            F.col("view").alias("era"),
-            F.lit(True).alias("installed"),
-        )
-        .distinct()
-    )
+    installed = trace.agreed.select(
+        *GROUP,
+        F.col("process").alias("source"),
+        F.col("incarnation").alias("source_incarnation"),
+        F.col("view").alias("era"),
+        F.lit(True).alias("installed"),
+    ).distinct()
     return sent.join(F.broadcast(installed), [*_SENDER, "era"], "left").where("not hopes or installed")
 
 

@@ -53,7 +53,7 @@ _LACKING = frozenset({"D6", "D7", "D9", "D13", "O4", "O7", "L2", "L3", "L5", "L9
 """What these name is a message that a process does not have."""
 _PASSAGES = frozenset({"D5", "O5"})
 """What these name is a view into which two came that do not agree on the one before."""
-_VIEWS = frozenset({"M1", "M2", "M4", "M5", "M7", "M8", "M9", "M10", "L1"})
+_VIEWS = frozenset({"M1", "M2", "M4", "M5", "M7", "M8", "M9", "M10", "L1", "L10"})
 _REFERENCES = 4
 _SILENT_ROWS = 24
 

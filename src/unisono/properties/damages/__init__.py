@@ -163,7 +163,6 @@ _ALL = (
     farewells.last_sends_lost,
     parting.parted_without_fault,
     parting.left_out,
-    parting.dropped_out_for_nothing,
 )
 
 _OF_SESSIONS = (

@@ -1,4 +1,4 @@
-"""Damages of who stays together: members part, or one begins anew, and no fault says why."""
+"""Damages of who stays together: members part, and no fault says why."""
 
 from __future__ import annotations
 
@@ -9,17 +9,14 @@ from msgspec.structs import replace
 
 from unisono.properties.damages.damage import Rows, damage, one_of
 from unisono.properties.damages.lives import life_of
-from unisono.properties.damages.passages import AGREED, agreed_views, members_of, view_at
-from unisono.properties.damages.reading import with_start
+from unisono.properties.damages.passages import AGREED, members_of, view_at
+from unisono.properties.damages.reading import FRESH, with_start
 from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
 from unisono.properties.violation import moment
 from unisono.trace.schema import AnyRow, FaultRow, MembershipRow, ViewRow
 
 if TYPE_CHECKING:
     from random import Random
-
-MOVES = ("VIEW", "JOIN", "LEAVE", "SELF_FAIL", "BOOTSTRAP")
-"""The rows of how a process comes into its views and out of them."""
 
 Life = tuple[str, int]
 Cut = tuple[str, tuple[tuple[str, ...], ...]]
@@ -59,16 +56,15 @@ class _Excuses:
             if sum(begin <= at for begin in begins) > sum(stop < since for stop in self.stops.get(cut, ()))
         ]
 
-    def fail(self, before: ViewRow, after: AnyRow, without_faults: bool = False) -> bool:
+    def fail(self, before: ViewRow, after: ViewRow, without_faults: bool = False) -> bool:
         """Whether one surely goes on without another that is there and that all hear, or would hear without faults."""
         where, at = (before.group, life_of(before)), moment(after)
         if any(before.position < position < after.position for position in self.excluded.get(where, ())):
             return False
-        new = set(members_of(after)) if isinstance(after, ViewRow) else set()
-        old = set(members_of(before))
-        missed = {life[0] for life in old - new - {life_of(before)} if self._is_there(before.group, life, at)}
+        old, new = set(members_of(before)), set(members_of(after))
+        missed = [life[0] for life in old - new - {life_of(before)} if self._is_there(before.group, life, at)]
         alone = before.role == "receiver" and len(missed) > len(old & new)
-        along = missed if alone else {name for name, _ in new}
+        along = set(missed) if alone else {name for name, _ in new}
         cuts = [] if without_faults else self.felt(at)
         return any(
             all(any(along.union((before.process, name)).issubset(side) for side in sides) for _, sides in cuts)
@@ -93,19 +89,17 @@ def _cut(row: FaultRow) -> Cut:
 
 
 def _partings(rows: Rows) -> list[tuple[int, int]]:
-    """Where one goes from an agreed view into the next one that is agreed, or begins anew, by the global time."""
+    """Where one goes from an agreed view into the next one that is agreed, by the global time."""
     last: dict[tuple[str, Life], int] = {}
     found = []
     for index, row in enumerate(rows):
-        if row.kind not in MOVES or row.truth is None:
+        if row.kind not in ("VIEW", "JOIN", "LEAVE", *FRESH) or row.truth is None:
             continue
         where = (row.group, life_of(row))
         before = last.pop(where, None)
-        agreed = row.service == AGREED and isinstance(row, ViewRow)
-        ends = row.kind == "SELF_FAIL" or (agreed and isinstance(row, ViewRow) and row.era is None)
-        if before is not None and ends and rows[before].stretch == row.stretch:
-            found.append((before, index))
-        if agreed:
+        if isinstance(row, ViewRow) and row.service == AGREED:
+            if before is not None and row.era is None and rows[before].stretch == row.stretch:
+                found.append((before, index))
             last[where] = index
     return found
 
@@ -113,11 +107,11 @@ def _partings(rows: Rows) -> list[tuple[int, int]]:
 @damage("The fault is not told that explains why members part.", "L10")
 def parted_without_fault(rows: Rows, random: Random) -> Rows | None:
     excuses = _Excuses(rows)
-    ways = [way for way in _partings(rows) if excuses.fail(view_at(rows, way[0]), rows[way[1]], without_faults=True)]
-    found = one_of(random, ways)
+    ways = [(view_at(rows, before), view_at(rows, after)) for before, after in _partings(rows)]
+    found = one_of(random, [way for way in ways if excuses.fail(*way, without_faults=True)])
     if found is None:
         return None
-    felt = set(excuses.felt(moment(rows[found[1]])))
+    felt = set(excuses.felt(moment(found[1])))
     untold = random.random() < 0.5
     kept: Rows = []
     for row in rows:
@@ -133,9 +127,8 @@ def left_out(rows: Rows, random: Random) -> Rows | None:
     excuses = _Excuses(rows)
     candidates: list[tuple[int, Life]] = []
     for before, after in _partings(rows):
-        view, new = view_at(rows, before), rows[after]
-        shared = set(members_of(view)) & set(members_of(new)) if isinstance(new, ViewRow) else set()
-        members = sorted(shared - {life_of(view)})
+        view, new = view_at(rows, before), view_at(rows, after)
+        members = sorted(set(members_of(view)) & set(members_of(new)) - {life_of(view)})
         candidates += [(after, member) for member in members if excuses.fail(view, with_start(new, member, None))]
     found = one_of(random, candidates)
     if found is None:
@@ -143,30 +136,3 @@ def left_out(rows: Rows, random: Random) -> Rows | None:
     index, member = found
     rows[index] = with_start(rows[index], member, None)
     return rows
-
-
-@damage("A member begins anew for nothing: it hears everybody in its view.", "L10")
-def dropped_out_for_nothing(rows: Rows, random: Random) -> Rows | None:
-    excuses = _Excuses(rows)
-    views = [(index, view_at(rows, index)) for index in agreed_views(rows) if rows[index].truth is not None]
-    index = one_of(random, [index for index, view in views if excuses.fail(view, _failure(view))])
-    return None if index is None else [*rows[: index + 1], _failure(view_at(rows, index)), *rows[index + 1 :]]
-
-
-def _failure(view: ViewRow) -> AnyRow:
-    """A SELF_FAIL right behind a view."""
-    return MembershipRow(
-        kind="SELF_FAIL",
-        run=view.run,
-        group=view.group,
-        process=view.process,
-        incarnation=view.incarnation,
-        position=view.position + 1,
-        at=view.at,
-        host=view.host,
-        truth=view.truth,
-        view=view.view,
-        service=view.service,
-        stretch=view.stretch,
-        reason="cannot follow",
-    )

@@ -57,8 +57,6 @@ class Parting(Changing):
             if is_held:
                 self.held[member] = Held(member.stretch, columns["role"], lives)
             return
-        if kind == "SELF_FAIL":
-            self.go_without(member, set())
         super().note(family, kind, member, **columns)
         if kind in MOVES:
             self.held.pop(member, None)
@@ -77,16 +75,19 @@ class Parting(Changing):
             self.ended.append((self.truth, sides))
 
     def go_without(self, member: Member, lives: Lives) -> None:
-        """A member goes on with these lives, or with none: a fault says why it does not hear the others."""
+        """A member goes on with these lives: a fault says why it does not hear the others.
+
+        A receiver that leaves more behind than go with it needs one for each of them alone: some may leave at once.
+        """
         before = self.held.get(member)
         if before is None or before.stretch != member.stretch:
             return
         myself = (member.life.name, member.life.incarnation)
         without = before.lives - lives - {myself}
-        missed = {life[0] for life in without if self.is_there(member.group, life)}
+        missed = [life for life in sorted(without) if self.is_there(member.group, life)]
         alone = before.role == "receiver" and len(missed) > len(before.lives & lives)
-        along = missed if alone else {name for name, _ in lives}
-        companies = [{member.life.name, name, *along} for name in sorted(missed)]
+        along = set() if alone else {name for name, _ in lives}
+        companies = [{member.life.name, name, *along} for name, _ in missed]
         if not all(self.explains(company) for company in companies) or (without and self.fault_random.random() < 0.1):
             self.tear({member.life.name, *(name for name, _ in lives)}, member.life.name)
 

@@ -253,6 +253,7 @@ class AgreedForwardSet(Passages):
     answers: dict[Member, dict[str | None, dict[Source, int]]] = field(default_factory=dict)
     proposal: dict[Member, str | None] = field(default_factory=dict)
     answered: dict[ViewKey, dict[Source, dict[Source, int]]] = field(default_factory=dict)
+    installed: dict[ViewKey, set[Source]] = field(default_factory=dict)
     spans: dict[Stretch, Spent] = field(default_factory=dict)
     left: dict[tuple[str, str, int, int, int], Spent] = field(default_factory=dict)
 
@@ -288,6 +289,7 @@ class AgreedForwardSet(Passages):
                 answer = answers[self.proposal[member]] if answers else {}
                 self.answered.setdefault((row.group, row.view), {})[member[1:]] = answer
         if row.service not in NOT_AGREED:
+            self.installed.setdefault((row.group, row.view), set()).add(member[1:])
             self._enter(row)
             self.on_view(row)
 
@@ -324,7 +326,7 @@ class AgreedForwardSet(Passages):
             return
         group = one.stretch[0]
         sent = self.sequences.get((group, *source), {}).get(span.era, {})
-        if source not in self.answered.get((group, span.era), {}):  # what it sent for this view is not in it
+        if source not in self.installed.get((group, span.era), set()):  # what it sent for this view is not in it
             hopes = self.optimistic.get((group, *source), set())
             sent = {number: at for number, at in sent.items() if number not in hopes}
         runs = self.delivered.get(one.stretch, {}).get(span.era, {}).get(source, [])
