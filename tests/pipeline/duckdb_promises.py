@@ -195,16 +195,26 @@ with told as (
     from views where truth is not null
     union all by name
     select run, "group", process, incarnation, position, stretch, truth, kind
-    from moves where kind in ('JOIN', 'LEAVE', 'SELF_FAIL', 'BOOTSTRAP') and truth is not null
+    from moves where kind in ('JOIN', 'LEAVE') and truth is not null
 ),
-partings as (
+successions as (
     select w.run, w."group", w.process, w.incarnation, w.position, w.truth as moment, v.era, v.role, w.members,
         v.members as before, v.position as before_position, w.truth - 10000000000 as since,
-        w.truth + 10000000000 as until
-    from told w join told v on {same_member("v", "w")} and v.stretch = w.stretch and v.position < w.position
+        w.truth + 10000000000 as until, w.stretch - v.stretch as step
+    from told w join told v on {same_member("v", "w")} and v.position < w.position
     where w.kind = 'VIEW' and w.held and w.agreed and v.kind = 'VIEW' and v.held
         and not exists (from told b where {same_member("b", "w")} and b.position > v.position
             and b.position < w.position)
+),
+partings as (
+    select s.*, behind,
+        exists (from moves m where {same_member("m", "s")} and m.kind = 'SELF_FAIL' and m.truth is not null
+            and m.position between s.before_position and s.position) as failed
+    from successions s, lateral (
+        select coalesce(list(m.peer), []) as behind from moves m
+        where {same_member("m", "s")} and m.kind = 'LEFT_BEHIND' and m.truth is not null and m.peer is not null
+            and m.position between s.before_position and s.position)
+    where step = 0 or (step = 1 and failed)
 ),
 there as (
     select p.*, p.gone.process as name from (select *, unnest(before) as gone from partings) p
@@ -232,9 +242,10 @@ left_out as (
     from there
 ),
 companies as (
-    select *, list_append(case when role = 'receiver' and len(names) > together then names
-        else list_append(list_transform(members, lambda one: one.process), name) end, process) as company
-    from left_out
+    select *, list_concat(behind, [process], case when smaller then names
+        else list_append(list_transform(members, lambda one: one.process), name) end) as company
+    from (select *, role is not distinct from 'receiver' and len(names) > together as smaller from left_out)
+    where smaller or not failed
 ),
 felt as (
     select p.run, p.moment, f.fault, f.sides

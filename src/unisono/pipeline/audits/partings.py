@@ -52,34 +52,50 @@ def _partings(tables: Tables) -> DataFrame:
     """Each VIEW without some of the members of the VIEW directly before it.
 
     `together` counts those who stay, `names` has their names and those of the new ones. `excluded` says that the
-    process was told in between that others went on without it.
+    process was told in between that others went on without it, `failed` that it could not follow them, and `behind`
+    has the names of those that left it behind.
     """
     in_order = Window.partitionBy(*MEMBER).orderBy("position")
-    told = F.max(F.when(F.col("kind") == "EXCLUDED", F.col("position"))).over(in_order)
-    before = F.lag(F.struct("kind", "position", "stretch", "held", "of_era", "role", "members")).over(in_order)
+    columns = ("kind", "position", "truth", "stretch", "held", "of_era", "era", "role", "members")
     members = F.transform("start", lambda one: member(one["source"], one["incarnation"]))
-    turns = tables.membership.where("kind in ('JOIN', 'LEAVE', 'SELF_FAIL', 'BOOTSTRAP', 'EXCLUDED')").select(
-        *MEMBER, "position", "kind", "truth", "stretch"
+    news = tables.membership.where("kind in ('JOIN', 'LEAVE', 'SELF_FAIL', 'EXCLUDED', 'LEFT_BEHIND')").select(
+        *MEMBER, "position", "kind", "truth", "stretch", "peer"
     )
-    return (
+    turns = (
         tables.view.where("kind = 'VIEW'")
         .select(
-            *turns.columns, "role", "era", "start", F.coalesce("era", "view").alias("of_era"), held("L10").alias("held")
+            *(*MEMBER, "position", "kind", "truth", "stretch", "role", "era"),
+            F.coalesce("era", "view").alias("of_era"),
+            held("L10").alias("held"),
+            as_set(F.coalesce(members, F.array().cast(_MEMBERS))).alias("members"),
         )
-        .unionByName(turns, allowMissingColumns=True)
+        .unionByName(news, allowMissingColumns=True)
         .where("truth is not null")
-        .select("*", as_set(F.coalesce(members, F.array().cast(_MEMBERS))).alias("members"), told.alias("told_at"))
-        .where("kind <> 'EXCLUDED'")
-        .select("*", before.alias("before"))
-        .where("kind = 'VIEW' and held and era is null")
-        .where("before.kind = 'VIEW' and before.held and before.stretch = stretch")
+        .withColumn("turn", F.count_if(F.expr("kind in ('VIEW', 'JOIN', 'LEAVE')")).over(in_order))
+        .groupBy(*MEMBER, "turn")
+        .agg(
+            F.min_by(F.struct(*columns), "position").alias("view"),
+            F.bool_or(F.expr("kind = 'EXCLUDED'")).alias("excluded"),
+            F.bool_or(F.expr("kind = 'SELF_FAIL'")).alias("failed"),
+            F.collect_set(F.expr("case when kind = 'LEFT_BEHIND' then peer end")).alias("behind"),
+        )
+    )
+    since = F.struct("view.*", "excluded", "failed", "behind")
+    return (
+        turns.select(
+            *MEMBER, "view.*", F.lag(since).over(Window.partitionBy(*MEMBER).orderBy("turn")).alias("before")
+        )
+        .where("kind = 'VIEW' and held and era is null and before.kind = 'VIEW' and before.held")
+        .where("stretch = before.stretch or (before.failed and stretch = before.stretch + 1)")
         .select(
             *MEMBER,
             "position",
             F.col("truth").alias("parted_at"),
             "before.of_era",
             F.expr("before.role <=> 'receiver'").alias("receiver"),
-            F.expr("coalesce(told_at > before.position, false)").alias("excluded"),
+            "before.excluded",
+            "before.failed",
+            "before.behind",
             F.transform("members", lambda one: one["process"]).alias("names"),
             F.size(F.array_intersect("before.members", "members")).alias("together"),
             F.array_except(
@@ -87,6 +103,7 @@ def _partings(tables: Tables) -> DataFrame:
             ).alias("missing"),
         )
         .where(F.size("missing") > 0)
+        .where("receiver or not failed")
     )
 
 
@@ -120,12 +137,13 @@ def _left_out(partings: DataFrame, tables: Tables) -> DataFrame:
     return (
         missing.join(gone, F.expr(f"{_SAME_LIFE} and {is_gone}"), "left_anti")
         .join(views.unionByName(agreed), F.expr(f"{_SAME_LIFE} and {has_it}"), "left_anti")
-        .groupBy(*_PARTING, "receiver", "together", "names")
+        .groupBy(*_PARTING, "receiver", "failed", "behind", "together", "names")
         .agg(F.collect_set("one").alias("left_out"))
+        .where(smaller | ~F.col("failed"))
         .withColumn(
             "others", F.when(smaller, F.transform("left_out", lambda one: one["process"])).otherwise(F.col("names"))
         )
-        .select(*_PARTING, "left_out", F.array_union(F.array("process"), "others").alias("company"))
+        .select(*_PARTING, "left_out", F.array_union(F.array_union(F.array("process"), "behind"), "others").alias("company"))
     )
 
 
