@@ -363,7 +363,7 @@ def test_l10_one_fault_that_parts_them_is_enough_but_each_needs_one() -> None:
     assert of(trace, "L10") == []
 
 
-@pytest.mark.parametrize("kind", ["JOIN", "LEAVE", "SELF_FAIL", "BOOTSTRAP"])
+@pytest.mark.parametrize("kind", ["JOIN", "LEAVE", "SELF_FAIL"])
 def test_l10_who_went_out_in_between_left_nobody_behind(kind: str) -> None:
     for group, expected in (("market", []), ("yard", [at("L10", "alice", 2)])):
         trace = agreed()
@@ -412,6 +412,67 @@ def test_l10_a_receiver_that_goes_with_fewer_hears_not_all_whom_it_leaves() -> N
     assert followed("sender", "alice bob dave", "alice", ["alice"], those) == []
     assert followed("sender", "alice bob dave", "alice", alone, ["dave"]) == CAROL
     assert followed("receiver", "alice bob", "dave", ["dave"], alone) == CAROL
+
+
+def failed(
+    role: str = "receiver",
+    names: str = "alice",
+    stretch: int = 1,
+    kind: str = "SELF_FAIL",
+    group: str = "market",
+    sides: list[list[str]] | None = None,
+) -> list[tuple[object, ...]]:
+    """What L10 says of carol, who failed to follow alice, bob and dave, and comes into a view with those names."""
+    trace = agreed()
+    trace.agree(50, "carol", "v", {"alice": 1, "bob": 1, "dave": 1}, role=role)
+    trace.membership(60, "carol", kind, group)
+    trace.membership(60, "carol", "BOOTSTRAP", "market")
+    trace.agree(100, "carol", "w", dict.fromkeys(names.split(), 1), role=role, stretch=stretch)
+    trace.fault(80, "cut", "begin", sides=sides or [])
+    return places(of(trace, "L10"))
+
+
+def test_l10_a_receiver_that_fails_to_follow_goes_with_most() -> None:
+    late = [at("L10", "carol", 3)]
+    assert failed() == failed(stretch=0) == failed(names="") == late
+    assert failed(names="alice bob") == failed(role="sender") == failed(role="sender", stretch=0) == []
+    assert failed(stretch=2) == failed(kind="GAP") == failed(group="yard") == []
+    assert failed(stretch=0, kind="GAP") == late
+    assert failed(sides=[["alice"], ["bob", "carol", "dave"]]) == late
+    assert failed(sides=[["alice", "bob", "carol"], ["dave"]]) == []
+
+
+def test_l10_only_a_failure_from_that_view_on_matters() -> None:
+    for role, stretch, expected in (("sender", 0, [at("L10", "carol", 2)]), ("receiver", 1, [])):
+        trace = agreed()
+        trace.membership(40, "carol", "SELF_FAIL", "market")
+        trace.agree(50, "carol", "v", {"alice": 1, "bob": 1}, role=role)
+        trace.agree(100, "carol", "w", {}, role=role, stretch=stretch)
+        assert places(of(trace, "L10")) == expected
+
+
+def left_behind(
+    peer: str | None, told: float = 60, group: str = "market", role: str = "sender"
+) -> list[tuple[object, ...]]:
+    """What L10 says of alice, who was left behind and goes on without carol; a fault keeps dave from both."""
+    trace = agreed()
+    for time, view, numbers in sorted([(50, "v", {"carol": 1}), (told, "", {}), (100, "w", {})]):
+        if view:
+            trace.agree(time, "alice", view, numbers, role=role)
+        else:
+            trace.membership(time, "alice", "LEFT_BEHIND", group, peer=peer, peer_incarnation=peer and LIVES[peer])
+    trace.fault(80, "cut", "begin", sides=[["alice", "bob", "carol"], ["dave"]])
+    return places(of(trace, "L10"))
+
+
+@pytest.mark.parametrize("role", ["sender", "receiver"])
+def test_l10_who_was_left_behind_by_one_that_a_fault_kept_from_it_is_excused(role: str) -> None:
+    assert left_behind("dave", role=role) == []
+    late, soon = [at("L10", "alice", 2)], [at("L10", "alice", 1)]
+    assert left_behind("bob", role=role) == left_behind(None, role=role) == late
+    assert left_behind("dave", 40, role=role) == late
+    assert left_behind("dave", 110, role=role) == soon
+    assert left_behind("dave", group="yard", role=role) == late
 
 
 def excluded(told: float = 60, **changes: Any) -> Trace:

@@ -82,9 +82,7 @@ def _partings(tables: Tables) -> DataFrame:
     )
     since = F.struct("view.*", "excluded", "failed", "behind")
     return (
-        turns.select(
-            *MEMBER, "view.*", F.lag(since).over(Window.partitionBy(*MEMBER).orderBy("turn")).alias("before")
-        )
+        turns.select(*MEMBER, "view.*", F.lag(since).over(Window.partitionBy(*MEMBER).orderBy("turn")).alias("before"))
         .where("kind = 'VIEW' and held and era is null and before.kind = 'VIEW' and before.held")
         .where("stretch = before.stretch or (before.failed and stretch = before.stretch + 1)")
         .select(
@@ -143,7 +141,9 @@ def _left_out(partings: DataFrame, tables: Tables) -> DataFrame:
         .withColumn(
             "others", F.when(smaller, F.transform("left_out", lambda one: one["process"])).otherwise(F.col("names"))
         )
-        .select(*_PARTING, "left_out", F.array_union(F.array_union(F.array("process"), "behind"), "others").alias("company"))
+        .select(
+            *_PARTING, "left_out", F.array_union(F.array_union(F.array("process"), "behind"), "others").alias("company")
+        )
     )
 
 

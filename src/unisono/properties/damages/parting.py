@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from unisono.properties.damages.damage import Rows, damage, one_of
 from unisono.properties.damages.lives import life_of
 from unisono.properties.damages.passages import AGREED, members_of, view_at
-from unisono.properties.damages.reading import FRESH, with_start
+from unisono.properties.damages.reading import with_start
 from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
 from unisono.properties.violation import moment
 from unisono.trace.schema import AnyRow, FaultRow, MembershipRow, ViewRow
@@ -30,7 +30,9 @@ class _Excuses:
         self.ends: dict[Life, int] = {}
         self.moves: dict[tuple[str, Life], list[int]] = defaultdict(list)
         self.farewells: dict[tuple[str, Life], list[int]] = defaultdict(list)
-        self.excluded: dict[tuple[str, Life], list[int]] = defaultdict(list)
+        self.told: dict[tuple[str, Life], list[int]] = defaultdict(list)
+        """Where one is told that others went on without it."""
+        self.failed: dict[tuple[str, Life], list[int]] = defaultdict(list)
         self.begins: dict[Cut, list[int]] = defaultdict(list)
         self.stops: dict[Cut, list[int]] = defaultdict(list)
         for row in rows:
@@ -42,10 +44,12 @@ class _Excuses:
                 self.ends[life_of(row)] = min(moment(row), self.ends.get(life_of(row), moment(row)))
             elif row.kind in ("LEAVE", "SELF_FAIL"):
                 self.moves[where].append(moment(row))
+                if row.kind == "SELF_FAIL":
+                    self.failed[where].append(row.position)
             elif _says_farewell(row):
                 self.farewells[where].append(moment(row))
-            elif row.kind == "EXCLUDED":
-                self.excluded[where].append(row.position)
+            elif row.kind in ("EXCLUDED", "LEFT_BEHIND"):
+                self.told[where].append(row.position)
 
     def felt(self, at: int) -> list[Cut]:
         """The faults that go on, or ended shortly before."""
@@ -59,11 +63,17 @@ class _Excuses:
     def fail(self, before: ViewRow, after: ViewRow, without_faults: bool = False) -> bool:
         """Whether one surely goes on without another that is there and that all hear, or would hear without faults."""
         where, at = (before.group, life_of(before)), moment(after)
-        if any(before.position < position < after.position for position in self.excluded.get(where, ())):
+        told, failed = (
+            any(before.position < position < after.position for position in positions.get(where, ()))
+            for positions in (self.told, self.failed)
+        )
+        if told or after.stretch - before.stretch not in ((0, 1) if failed else (0,)):
             return False
         old, new = set(members_of(before)), set(members_of(after))
         missed = [life[0] for life in old - new - {life_of(before)} if self._is_there(before.group, life, at)]
         alone = before.role == "receiver" and len(missed) > len(old & new)
+        if failed and not alone:
+            return False
         along = set(missed) if alone else {name for name, _ in new}
         cuts = [] if without_faults else self.felt(at)
         return any(
@@ -93,12 +103,12 @@ def _partings(rows: Rows) -> list[tuple[int, int]]:
     last: dict[tuple[str, Life], int] = {}
     found = []
     for index, row in enumerate(rows):
-        if row.kind not in ("VIEW", "JOIN", "LEAVE", *FRESH) or row.truth is None:
+        if row.kind not in ("VIEW", "JOIN", "LEAVE") or row.truth is None:
             continue
         where = (row.group, life_of(row))
         before = last.pop(where, None)
         if isinstance(row, ViewRow) and row.service == AGREED:
-            if before is not None and row.era is None and rows[before].stretch == row.stretch:
+            if before is not None and row.era is None:
                 found.append((before, index))
             last[where] = index
     return found

@@ -16,19 +16,23 @@ if TYPE_CHECKING:
     from unisono.properties.generator.population import Member
 
 PARTITION = "partition"
-MOVES = ("JOIN", "LEAVE", "SELF_FAIL", "BOOTSTRAP")
-"""The rows, besides views, of how a process comes into its views and out of them."""
+MOVES = ("JOIN", "LEAVE")
+"""The rows, besides views, of how a process comes into its views and out of them, where it says so itself."""
 
 Lives = set[tuple[str, int]]
 Sides = list[list[str]]
 
 
 class Held(Struct):
-    """The agreed view that a member has, where nothing but messages came since."""
+    """The agreed view that a member has, or had before it failed to follow the others."""
 
     stretch: int
     role: str
     lives: Lives
+    failed: bool = False
+
+    def leads_to(self, stretch: int) -> bool:
+        return stretch == self.stretch or (self.failed and stretch == self.stretch + 1)
 
 
 class Parting(Changing):
@@ -60,6 +64,8 @@ class Parting(Changing):
         super().note(family, kind, member, **columns)
         if kind in MOVES:
             self.held.pop(member, None)
+        if kind == "SELF_FAIL" and member in self.held:
+            self.held[member].failed = True
         if kind in ("LEAVE", "SELF_FAIL") or (kind == "ROLE" and columns["role"] == "receiver"):
             self.gone_at[member.group, member.life.name, member.life.incarnation] = self.truth
 
@@ -78,14 +84,17 @@ class Parting(Changing):
         """A member goes on with these lives: a fault says why it does not hear the others.
 
         A receiver that leaves more behind than go with it needs one for each of them alone: some may leave at once.
+        After a failure to follow, the others need none.
         """
         before = self.held.get(member)
-        if before is None or before.stretch != member.stretch:
+        if before is None or not before.leads_to(member.stretch):
             return
         myself = (member.life.name, member.life.incarnation)
         without = before.lives - lives - {myself}
         missed = [life for life in sorted(without) if self.is_there(member.group, life)]
         alone = before.role == "receiver" and len(missed) > len(before.lives & lives)
+        if before.failed and not alone:
+            return
         along = set() if alone else {name for name, _ in lives}
         companies = [{member.life.name, name, *along} for name, _ in missed]
         if not all(self.explains(company) for company in companies) or (without and self.fault_random.random() < 0.1):
