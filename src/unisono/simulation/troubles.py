@@ -307,7 +307,8 @@ class Troubles:
 
 def _loses(fault: Fault, least: float) -> bool:
     """Whether a fault loses that part of what a group needs."""
-    return fault.kind in ("lose", "corrupt") and (fault.rate or 0) >= least and fault.message not in HELPFUL_NAMES
+    rate = 1.0 if fault.rate is None else fault.rate
+    return fault.kind in ("lose", "corrupt") and rate >= least and fault.message not in HELPFUL_NAMES
 
 
 def _cuts(fault: Fault, a: int, b: int) -> bool:

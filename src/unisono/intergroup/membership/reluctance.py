@@ -47,7 +47,7 @@ class Reluctance:
     def on_joined(self, process: ProcessId, now: int) -> None:
         past = self._past.get(process)
         if past is not None and past.joined is None:
-            past.joined = now
+            past.joined = past.until = now  # if it goes by its own word, it may come back at once
 
     def refuses(self, process: ProcessId, now: int) -> bool:
         return now < self.until(process, now)
