@@ -11,40 +11,14 @@ ERA = ViewId(10, ALICE, 1)
 ELSEWHERE = ViewId(20, DAVE, 1)
 
 
-def opinion(
-    *failed: ProcessId,
-    view: ViewId = ERA,
-    procs: tuple[ProcessId, ...] = (ALICE, BOB, CAROL, DAVE),
-    accused: tuple[ProcessId, ...] = (),
-    out: bool = False,
-) -> Opinion:
-    return Opinion(view, 1, procs, accused, failed, (), (), out, 0)
+def opinion(*failed: ProcessId, view: ViewId = ERA) -> Opinion:
+    return Opinion(view, 1, (ALICE, BOB, CAROL, DAVE), (), failed, (), (), False, 0)
 
 
 def agreement() -> Agreement:
     found = Agreement(ALICE)
     found.begin((BOB, CAROL, DAVE), ERA)
     return found
-
-
-def test_who_missed_a_farewell_learns_it_from_all_others() -> None:
-    found = agreement()
-    found.opinions = {BOB: opinion(DAVE), CAROL: opinion()}
-    assert found.failed(False) == set()
-    found.opinions[CAROL] = opinion(DAVE)
-    assert found.failed(False) == {DAVE}
-
-
-def test_words_of_another_view_say_nothing_of_a_farewell() -> None:
-    found = agreement()
-    found.opinions = {BOB: opinion(DAVE), CAROL: opinion(DAVE, view=ELSEWHERE)}
-    assert found.failed(False) == set()
-
-
-def test_who_is_accused_by_one_alone_has_not_said_farewell() -> None:
-    found = agreement()
-    found.opinions = {BOB: opinion(DAVE, accused=(DAVE,)), CAROL: opinion(DAVE)}
-    assert found.failed(False) == set()
 
 
 def test_whoever_only_receives_and_comes_back_is_a_stranger_and_not_gone() -> None:

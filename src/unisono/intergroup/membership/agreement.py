@@ -90,12 +90,6 @@ class Agreement:
             return set()
         return {process for process, opinion in self._witnesses() if suspect in opinion.failed and process != suspect}
 
-    def _is_let_go(self, suspect: ProcessId, others: set[ProcessId]) -> bool:
-        """All others leave out a process that nobody accuses: it said that it goes, and this process missed that."""
-        said = [self.opinions.get(process) for process in others - {suspect}]
-        let_go = all(one is not None and one.view == self._era and suspect in one.failed for one in said)
-        return let_go and bool(said) and not self.accusers(suspect)
-
     def has_said_farewell(self, process: ProcessId) -> bool:
         opinion = self.opinions.get(process)
         return opinion is not None and opinion.out
@@ -116,7 +110,7 @@ class Agreement:
             observers = len(observing - {suspect})
             enough = min(observers, max(2, observers // 2 + 1))
             accusers = self.accusers(suspect) | self._join_in(suspect)
-            if len(accusers - gone) >= enough or self._is_let_go(suspect, others - gone):  # who is out accuses nobody
+            if len(accusers - gone) >= enough:  # who is out accuses nobody
                 out.add(suspect)
         return out | self._at_odds(out) if arbitrate else out
 

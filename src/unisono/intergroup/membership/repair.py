@@ -858,7 +858,8 @@ class MembershipRepair:
         for silent in sorted(self._agreement.silent_of(strangers)):
             step.mark("stranger-let-be")
             self._agreement.gone.add(silent)
-            self._merging.reluctance.on_failed(silent, step.now)
+            if self._ground.may_merge(silent):  # it still sends, and would be asked again at once
+                self._merging.reluctance.on_failed(silent, step.now)
 
     def _say_again(self, step: Step) -> None:
         if self._pacing.is_time_to_say_again(step.now):
