@@ -198,7 +198,8 @@ with told as (
     from moves where kind in ('JOIN', 'LEAVE') and truth is not null
 ),
 successions as (
-    select w.run, w."group", w.process, w.incarnation, w.position, w.truth as moment, v.era, v.role, w.members,
+    select w.run, w."group", w.process, w.incarnation, w.position, w.truth as moment, v.era, w.members,
+        v.role is not distinct from 'receiver' and w.role is not distinct from 'receiver' as only_receives,
         v.members as before, v.position as before_position, w.truth - 10000000000 as since,
         w.truth + 10000000000 as until, w.stretch - v.stretch as step
     from told w join told v on {same_member("v", "w")} and v.position < w.position
@@ -221,7 +222,8 @@ there as (
     where p.gone <> {{'process': p.process, 'incarnation': p.incarnation}}
         and not list_contains(p.members, p.gone)
         and not exists (from moves m where m.run = p.run and m.process = p.gone.process
-            and m.incarnation = p.gone.incarnation and m.kind in ('CRASH', 'END') and m.truth <= p.moment)
+            and m.incarnation = p.gone.incarnation
+            and (m.kind = 'END' and m.truth <= p.moment or m.kind = 'CRASH' and m.truth <= p.until))
         and not exists (from moves m where {same_group("m", "p")} and m.process = p.gone.process
             and m.incarnation = p.gone.incarnation and m.truth between p.since and p.until
             and (m.kind in ('LEAVE', 'SELF_FAIL')
@@ -244,7 +246,7 @@ left_out as (
 companies as (
     select *, list_concat(behind, [process], case when smaller then names
         else list_append(list_transform(members, lambda one: one.process), name) end) as company
-    from (select *, role is not distinct from 'receiver' and len(names) > together as smaller from left_out)
+    from (select *, only_receives and len(names) > together as smaller from left_out)
     where smaller or not failed
 ),
 felt as (

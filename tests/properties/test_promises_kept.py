@@ -279,7 +279,7 @@ def test_l10_nobody_goes_on_without_another_for_no_reason() -> None:
 @pytest.mark.parametrize(
     ("kind", "role", "since", "until"),
     [
-        ("CRASH", None, None, 100),
+        ("CRASH", None, None, 110),
         ("END", None, None, 100),
         ("LEAVE", None, 90, 110),
         ("SELF_FAIL", None, 90, 110),
@@ -421,13 +421,14 @@ def failed(
     kind: str = "SELF_FAIL",
     group: str = "market",
     sides: list[list[str]] | None = None,
+    becomes: str | None = None,
 ) -> list[tuple[object, ...]]:
     """What L10 says of carol, who failed to follow alice, bob and dave, and comes into a view with those names."""
     trace = agreed()
     trace.agree(50, "carol", "v", {"alice": 1, "bob": 1, "dave": 1}, role=role)
     trace.membership(60, "carol", kind, group)
     trace.membership(60, "carol", "BOOTSTRAP", "market")
-    trace.agree(100, "carol", "w", dict.fromkeys(names.split(), 1), role=role, stretch=stretch)
+    trace.agree(100, "carol", "w", dict.fromkeys(names.split(), 1), role=becomes or role, stretch=stretch)
     trace.fault(80, "cut", "begin", sides=sides or [])
     return places(of(trace, "L10"))
 
@@ -440,6 +441,7 @@ def test_l10_a_receiver_that_fails_to_follow_goes_with_most() -> None:
     assert failed(stretch=0, kind="GAP") == late
     assert failed(sides=[["alice"], ["bob", "carol", "dave"]]) == late
     assert failed(sides=[["alice", "bob", "carol"], ["dave"]]) == []
+    assert failed(becomes="sender") == []  # who wants to send, and finds nobody to say so for it, begins alone
 
 
 def test_l10_only_a_failure_from_that_view_on_matters() -> None:

@@ -90,7 +90,7 @@ def _partings(tables: Tables) -> DataFrame:
             "position",
             F.col("truth").alias("parted_at"),
             "before.of_era",
-            F.expr("before.role <=> 'receiver'").alias("receiver"),
+            F.expr("before.role <=> 'receiver' and role <=> 'receiver'").alias("receiver"),
             "before.excluded",
             "before.failed",
             "before.behind",
@@ -127,7 +127,8 @@ def _left_out(partings: DataFrame, tables: Tables) -> DataFrame:
     )
     agreed = moves.where("kind = 'AGREED'").select(*whose, F.col("reason").alias("its_era"))
     is_gone = (
-        f"case when move in ('CRASH', 'END') then moved_at <= parted_at when its_group <> `group` then false"
+        f"case when move = 'CRASH' then moved_at <= parted_at + {STALL_LIMIT_NANOSECONDS}"
+        " when move = 'END' then moved_at <= parted_at when its_group <> `group` then false"
         f" when move in ('LEAVE', 'SELF_FAIL') then {_ABOUT_THEN} else {_IN_TIME} end"
     )
     has_it = "excluded and its_group = `group` and its_era <=> of_era"

@@ -41,7 +41,8 @@ class _Excuses:
                 if row.sides and row.fault not in ("load", "heal"):
                     (self.begins if row.edge == "begin" else self.stops)[_cut(row)].append(moment(row))
             elif row.kind in ("CRASH", "END"):
-                self.ends[life_of(row)] = min(moment(row), self.ends.get(life_of(row), moment(row)))
+                since = moment(row) - (STALL_LIMIT_NANOSECONDS if row.kind == "CRASH" else 0)
+                self.ends[life_of(row)] = min(since, self.ends.get(life_of(row), since))
             elif row.kind in ("LEAVE", "SELF_FAIL"):
                 self.moves[where].append(moment(row))
                 if row.kind == "SELF_FAIL":
@@ -71,7 +72,7 @@ class _Excuses:
             return False
         old, new = set(members_of(before)), set(members_of(after))
         missed = [life[0] for life in old - new - {life_of(before)} if self._is_there(before.group, life, at)]
-        alone = before.role == "receiver" and len(missed) > len(old & new)
+        alone = before.role == after.role == "receiver" and len(missed) > len(old & new)
         if failed and not alone:
             return False
         along = set(missed) if alone else {name for name, _ in new}

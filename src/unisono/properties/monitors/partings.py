@@ -40,6 +40,7 @@ class Parting(Struct, frozen=True):
     time: int
     before: Standing
     after: Members
+    only_receives: bool
 
 
 class Edges(Struct):
@@ -57,6 +58,7 @@ class KeptTogether(Monitor):
     standings: dict[Member, Standing] = field(default_factory=dict)
     partings: list[Parting] = field(default_factory=list)
     stops: dict[Source, int] = field(default_factory=dict)
+    """Since when each life is not there any more: one that crashes, for a while before; it may have been leaving."""
     departures: dict[Member, list[int]] = field(default_factory=dict)
     """The moments at which a member left or began anew: they excuse what is soon before them, too."""
     resignations: dict[Member, list[int]] = field(default_factory=dict)
@@ -88,7 +90,8 @@ class KeptTogether(Monitor):
             return
         after = members_of(row)
         if before is not None and before.leads_to(row) and before.members - after - {member[1:]}:
-            self.partings.append(Parting(member, row.position, row.truth, before, after))
+            only_receives = before.only_receives and row.role == "receiver"
+            self.partings.append(Parting(member, row.position, row.truth, before, after, only_receives))
         self.standings[member] = Standing(era, row.stretch, after, row.role == "receiver")
 
     def on_move(self, row: MembershipRow) -> None:
@@ -126,7 +129,8 @@ class KeptTogether(Monitor):
     def on_stop(self, row: MembershipRow) -> None:
         if row.truth is not None:
             life = (row.process, row.incarnation)
-            self.stops[life] = min(row.truth, self.stops.get(life, row.truth))
+            since = row.truth - STALL_LIMIT_NANOSECONDS if row.kind == "CRASH" else row.truth
+            self.stops[life] = min(since, self.stops.get(life, since))
 
     def on_fault(self, row: FaultRow) -> None:
         if row.truth is not None and row.sides and row.fault not in ("load", "heal"):
@@ -149,7 +153,7 @@ class KeptTogether(Monitor):
             return
         felt = [list(map(frozenset, sides)) for sides in self._felt(parting.time)]
         company = {name, *before.left_behind_by}
-        if before.only_receives and len(left_out) > len(before.members & parting.after):
+        if parting.only_receives and len(left_out) > len(before.members & parting.after):
             alone = left_out if _is_whole({*company, *_names(left_out)}, felt) else []
         elif before.failed:
             alone = []

@@ -36,7 +36,7 @@ def _left_out_for_nothing(rows: Sequence[AnyRow], view: ViewRow, row: ViewRow) -
     left_out = [life for life in others - after if _is_there(rows, view, row, life)]
     between = _between(rows, view, row)
     told = [one.peer for one in of(between, MembershipRow, "LEFT_BEHIND") if one.peer is not None]
-    if view.role == "receiver" and len(left_out) > len(after & set(members_of(view))):
+    if view.role == row.role == "receiver" and len(left_out) > len(after & set(members_of(view))):
         company = [row.process, *told, *(name for name, _ in left_out)]
         return left_out if _hear_each_other(rows, row, company) else []
     if of(between, MembershipRow, "SELF_FAIL"):
@@ -57,7 +57,9 @@ def _between(rows: Sequence[AnyRow], view: ViewRow, row: AnyRow) -> list[AnyRow]
 
 def _is_there(rows: Sequence[AnyRow], view: ViewRow, row: AnyRow, life: Life) -> bool:
     theirs = [one for one in rows if (one.process, one.incarnation) == life]
-    if any(moment(one) <= moment(row) for one in of(theirs, MembershipRow, "CRASH", "END")):
+    if any(moment(one) <= moment(row) for one in of(theirs, MembershipRow, "END")):
+        return False
+    if any(moment(one) <= moment(row) + STALL_LIMIT_NANOSECONDS for one in of(theirs, MembershipRow, "CRASH")):
         return False
     theirs = [one for one in theirs if one.group == row.group]
     soon = [one for one in theirs if abs(moment(one) - moment(row)) <= STALL_LIMIT_NANOSECONDS]
