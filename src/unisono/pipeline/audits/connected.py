@@ -14,7 +14,7 @@ from unisono.properties.promises import STALL_LIMIT_NANOSECONDS
 
 SENT = (*STREAM, "number", "sent_at", "sent_clock")
 """A message that was sent, for each of the members that it is judged for."""
-_UNTIL = F.col("sent_at") + STALL_LIMIT_NANOSECONDS
+_UNTIL = f"sent_at + {STALL_LIMIT_NANOSECONDS}"
 
 
 def stops_of(tables: Tables) -> DataFrame:
@@ -38,7 +38,7 @@ def staying(trace: Projections, property_id: str, waiting: DataFrame) -> DataFra
             .where("stopped_clock = sent_clock")
             .groupBy(*SENT)
             .agg(F.max(F.col("stopped_at")).alias("last"), F.max(_is_within("stopped_at")).alias("soon"))
-            .where((F.col("last") > _UNTIL) & ~F.col("soon"))
+            .where((F.col("last") > F.expr(_UNTIL)) & ~F.col("soon"))
             .select(*SENT)
         )
         stopped = trace.settle(stopped)
@@ -48,7 +48,7 @@ def staying(trace: Projections, property_id: str, waiting: DataFrame) -> DataFra
 
 
 def _is_within(time: str) -> Column:
-    return (F.col(time) >= F.col("sent_at")) & (F.col(time) <= _UNTIL)
+    return (F.col(time) >= F.col("sent_at")) & (F.col(time) <= F.expr(_UNTIL))
 
 
 def not_away(trace: Projections, waiting: DataFrame) -> DataFrame:

@@ -11,8 +11,6 @@ from pyspark.sql import functions as F  # noqa: N812  # the name that every read
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import MEMBER, PROCESS, clock, moment, process_name, violations
 
-_AROUND = Window.partitionBy(*PROCESS).orderBy("position")
-
 
 def own_order(trace: Projections) -> DataFrame:
     """W1: row by row of the processes that are suspect."""
@@ -57,7 +55,8 @@ def own_order(trace: Projections) -> DataFrame:
 
 def _neighbour(step: int) -> Column:
     name = f"behind{-step}" if step < 0 else "next"
-    return F.lag(F.struct("position", "at", "truth", "host"), -step).over(_AROUND).alias(name)
+    around = Window.partitionBy(*PROCESS).orderBy("position")
+    return F.lag(F.struct("position", "at", "truth", "host"), -step).over(around).alias(name)
 
 
 def _compares(name: str, one: str, other: str) -> Column:
