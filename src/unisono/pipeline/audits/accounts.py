@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F  # noqa: N812  # the name that every reader of Spark code knows
 
 from unisono.pipeline.audits.agreed import FRESH
 from unisono.pipeline.audits.projections import Projections
 from unisono.pipeline.columns import COMMON, MEMBER, SOURCE, held, message_name, process_name, violations
 from unisono.properties.promises import STRONG
-
-_BEFORE = Window.partitionBy(*MEMBER).orderBy("position").rangeBetween(Window.unboundedPreceding, -1)
-"""The rows of a member at lower positions."""
 
 
 def dense_counts(trace: Projections) -> DataFrame:
@@ -42,8 +39,8 @@ def _misplaced(delivered: DataFrame, views: DataFrame) -> DataFrame:
     return (
         rows.select(
             "*",
-            F.max(F.when(is_delivery, F.struct("position", "index", "view", "stretch"))).over(_BEFORE).alias("last"),
-            F.max(F.when(is_view, F.col("position"))).over(_BEFORE).alias("view_position"),
+            F.max(F.when(is_delivery, F.struct("position", "index", "view", "stretch"))).over(_before()).alias("last"),
+            F.max(F.when(is_view, F.col("position"))).over(_before()).alias("view_position"),
         )
         .where(is_delivery)
         .select("*", F.expr(_DUE).alias("due"))
@@ -61,7 +58,7 @@ _DUE = (
 def _missent(sent: DataFrame) -> DataFrame:
     last = F.max(
         F.struct("last_position", "last_number", "last_sequence", F.col("stretch").alias("last_stretch"))
-    ).over(_BEFORE)
+    ).over(_before())
     number = F.coalesce("last.last_number", F.lit(0))
     sequence = F.when(F.col("last.last_stretch") == F.col("stretch"), F.col("last.last_sequence")).otherwise(0)
     strong = F.coalesce(F.col("service") == STRONG, F.lit(False))
@@ -107,10 +104,10 @@ def _contradictions(rows: DataFrame) -> DataFrame:
         rows.where(_OF_MEMBERS)
         .select(
             "*",
-            F.max(F.when(is_view, view)).over(_BEFORE).alias("installed"),
+            F.max(F.when(is_view, view)).over(_before()).alias("installed"),
             F.max(F.when(anew, F.col("position"))).over(here).alias("anew"),
-            F.max(F.struct("position", "stretch", service.alias("service"))).over(_BEFORE).alias("last"),
-            F.max("last_position").over(_BEFORE).alias("covered"),
+            F.max(F.struct("position", "stretch", service.alias("service"))).over(_before()).alias("last"),
+            F.max("last_position").over(_before()).alias("covered"),
             (F.lag(state).over(in_order) != state).alias("turns"),
             F.when(is_view, F.col("previous")).otherwise(F.col("view")).alias("told"),
         )
@@ -165,3 +162,8 @@ def _wrong_views(trace: Projections) -> DataFrame:
 
 def _doubled(name: str) -> Column:
     return F.coalesce(F.size(F.array_distinct(name)) < F.size(name), F.lit(False))
+
+
+def _before() -> WindowSpec:
+    """The rows of a member at lower positions."""
+    return Window.partitionBy(*MEMBER).orderBy("position").rangeBetween(Window.unboundedPreceding, -1)
