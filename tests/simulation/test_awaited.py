@@ -1,7 +1,7 @@
 """Nobody waits for one sender for ever: it is heard, its view ends without it, or who waits is told and goes on.
 
-The scenarios that were found are kept, and hold in `test_chaos`; how long they stand still is measured here. With its mend
-undone each is violated (`test_mends_undone`).
+The scenarios that were found are kept, and hold in `test_chaos`; how long they stand still is measured here. With its
+mend undone each is violated (`test_mends_undone`).
 """
 
 from __future__ import annotations
