@@ -10,6 +10,7 @@ from unisono.simulation.line import Line
 from unisono.simulation.scenario import Fault
 from unisono.wire.census_messages import CensusAnswer, CensusRequest
 from unisono.wire.control_messages import (
+    HIERARCHY_TYPES,
     Contributed,
     CoordinatorControl,
     CoordinatorLeave,
@@ -77,22 +78,7 @@ MESSAGE_NAMES: dict[type[ControlMessage], str] = {
 """What a scenario's `message` calls each control message; data and repairs are "data" and "repair"."""
 
 
-HELPFUL_NAMES = frozenset(
-    MESSAGE_NAMES[kind]
-    for kind in (
-        LocalControl,
-        CoordinatorControl,
-        GlobalControl,
-        RingQuery,
-        SearchResponse,
-        CoordinatorLeave,
-        Farewell,
-        Contributed,
-        Gathered,
-        CensusRequest,
-        CensusAnswer,
-    )
-)
+HELPFUL_NAMES = frozenset(MESSAGE_NAMES[kind] for kind in (*HIERARCHY_TYPES, CensusRequest, CensusAnswer))
 """Those without which a group goes on: the hierarchy only spares messages, and a census only counts."""
 
 CODED_NAMES = {kind.code: name for kind, name in MESSAGE_NAMES.items()}

@@ -108,7 +108,7 @@ class Membership:
             self._receiver.begin(step)
 
     def _look_anew(self, step: Step) -> None:
-        """Who becomes a sender, or a receiver, while its application changes its service looks for its view so."""
+        """A process that becomes a sender, or a receiver, while its service changes looks for its view as that."""
         agreed = self._context.agreed
         if agreed is not None and self._sends and agreed.seat(self._context.process) is None:
             self._context.agreed = None  # a receiver aimed at it

@@ -51,7 +51,7 @@ class Pacing:
 
     @property
     def patience_with_strangers(self) -> int:
-        """How long a merge waits for the first word of one that is in another view."""
+        """A merge waits so long for the first word of one that is in another view."""
         return self._settings.suspicion
 
     @property

@@ -751,7 +751,7 @@ class MembershipRepair:
             self._ground.tell(step, Excluded(self.view.era))
 
     def has_left(self, source: ProcessId) -> bool:
-        """Whether a member is known to be out of this process's view, or to go from it."""
+        """A member is known to be out of this process's view, or to go from it."""
         return source in self._agreement.gone or self._agreement.has_said_farewell(source)
 
     def _install(

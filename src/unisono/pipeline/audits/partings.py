@@ -44,7 +44,7 @@ def kept_together(trace: Projections) -> DataFrame:
 
 
 def _has_all(side: Column, one: Column) -> Column:
-    """Whether a side of a fault has all the company that is judged for one that was left out."""
+    """True where a side of a fault has all the company that is judged for one that was left out."""
     return (F.size(F.array_except("company", side)) == 0) & F.array_contains(side, one["process"])
 
 

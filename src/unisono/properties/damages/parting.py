@@ -62,7 +62,7 @@ class _Excuses:
         ]
 
     def fail(self, before: ViewRow, after: ViewRow, without_faults: bool = False) -> bool:
-        """Whether one surely goes on without another that is there and that all hear, or would hear without faults."""
+        """One surely goes on without another that is there and that all hear, or would hear without faults."""
         where, at = (before.group, life_of(before)), moment(after)
         told, failed = (
             any(before.position < position < after.position for position in positions.get(where, ()))
@@ -83,7 +83,7 @@ class _Excuses:
         )
 
     def _is_there(self, group: str, life: Life, at: int) -> bool:
-        """Whether a life goes on, and goes out of the views of a group neither shortly before nor after."""
+        """A life goes on, and goes out of the views of a group neither shortly before nor after."""
         since, until = at - STALL_LIMIT_NANOSECONDS, at + STALL_LIMIT_NANOSECONDS
         moves, farewells = self.moves.get((group, life), ()), self.farewells.get((group, life), ())
         left = any(since <= time <= until for time in moves) or any(since <= time <= at for time in farewells)
@@ -91,7 +91,7 @@ class _Excuses:
 
 
 def _says_farewell(row: AnyRow) -> bool:
-    """Whether a sender says its last word, or that it only receives now."""
+    """A sender says its last word there, or that it only receives now."""
     return isinstance(row, MembershipRow) and (row.kind == "PLEAVE" or (row.kind, row.role) == ("ROLE", "receiver"))
 
 

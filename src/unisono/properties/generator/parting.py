@@ -101,7 +101,7 @@ class Parting(Changing):
             self.tear({member.life.name, *(name for name, _ in lives)}, member.life.name)
 
     def is_there(self, group: str, life: tuple[str, int]) -> bool:
-        """Whether a life goes on, and did not go out of the views of a group shortly before."""
+        """A life goes on, and did not go out of the views of a group shortly before."""
         name, incarnation = life
         gone_at = self.gone_at.get((group, name, incarnation))
         current = self.lives[name]

@@ -28,7 +28,7 @@ class Standing(Struct):
     left_behind_by: set[str] = field(default_factory=set)
 
     def leads_to(self, row: ViewRow) -> bool:
-        """Whether a view that was agreed on follows, in the same stretch or in the one after a failure to follow."""
+        """A view that was agreed on follows, in the same stretch or in the one after a failure to follow."""
         return row.era is None and row.stretch - self.stretch in ((0, 1) if self.failed else (0,))
 
 
@@ -190,7 +190,7 @@ def _names(sources: Iterable[Source]) -> Iterable[str]:
 
 
 def _is_whole(company: set[str], felt: list[list[frozenset[str]]]) -> bool:
-    """Whether each fault has a side with all of a company."""
+    """Each fault has a side with all of a company."""
     return all(any(company <= side for side in sides) for sides in felt)
 
 
