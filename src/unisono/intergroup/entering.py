@@ -55,8 +55,8 @@ class Entering:
             self._let_go(step)
 
     def _knows(self, message: NewView | None) -> bool:
-        """The view is aimed at already: a receiver is told again and again, and also by members that have not come as far
-        in the order as the one that told it before."""
+        """The view is aimed at already: a receiver is told again and again, and also by members that have not come as
+        far in the order as the one that told it before."""
         if message is None or self.message is None:
             return message is self.message
         return message.era == self.message.era and message.view <= self.message.view

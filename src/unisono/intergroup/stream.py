@@ -225,8 +225,8 @@ class Stream:
         return self.window.ready_bytes * 2 > self.window.limit
 
     def report(self, halted: bool) -> ReportEntry:
-        """The source may count so much as received: no more than last time while the application is far behind, nor while
-        delivery has halted, since what comes after the cut that was said may not belong to the view any more (D7)."""
+        """The source may count so much as received: no more than last time while the application is far behind, nor
+        while delivery has halted, as what comes after the cut that was said may not belong to the view any more (D7)."""
         if not self.crowded and not halted:
             self.reported = self.window.contiguous
         self.unreported_bytes = 0
