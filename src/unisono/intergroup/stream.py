@@ -226,7 +226,7 @@ class Stream:
 
     def report(self, halted: bool) -> ReportEntry:
         """The source may count so much as received: no more than last time while the application is far behind, nor
-        while delivery has halted, as what comes after the cut that was said may not belong to the view any more (D7)."""
+        while delivery has halted: what comes after the cut that was said may not be of the view any more (D7)."""
         if not self.crowded and not halted:
             self.reported = self.window.contiguous
         self.unreported_bytes = 0
