@@ -27,7 +27,7 @@ HOPELESS_LOSS = 0.9
 ROUGH_LOSS = 0.05
 """A link that loses this much may seem dead to one who waits for a keep-alive."""
 ROUGH_DELAY = 100 * MILLISECOND
-"""So may one that is so much slower for a while."""
+"""A link that is so much slower for a while may seem dead too."""
 LEAST_DATAGRAM = 576
 """A network that carries no datagram of so many bytes is none; where larger ones are lost, small ones go on."""
 _MILLION = 1_000_000
@@ -306,7 +306,7 @@ class Troubles:
 
 
 def _loses(fault: Fault, least: float) -> bool:
-    """Whether a fault loses that part of what a group needs."""
+    """A fault loses that part, or more, of what a group needs."""
     rate = 1.0 if fault.rate is None else fault.rate
     return fault.kind in ("lose", "corrupt") and rate >= least and fault.message not in HELPFUL_NAMES
 

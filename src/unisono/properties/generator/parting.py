@@ -109,7 +109,7 @@ class Parting(Changing):
         return current.incarnation == incarnation and current.alive and there
 
     def explains(self, company: set[str]) -> bool:
-        """Whether a fault that goes on, or was there shortly before, keeps these names from hearing each other."""
+        """A fault that goes on, or was there shortly before, keeps these names from hearing each other."""
         self.ended = [(end, sides) for end, sides in self.ended if end >= self.truth - STALL_LIMIT_NANOSECONDS]
         felt = [*self.active, *(sides for _, sides in self.ended)]
         return any(not any(company.issubset(side) for side in sides) for sides in felt)

@@ -76,7 +76,7 @@ def _is_there(rows: Sequence[AnyRow], view: ViewRow, row: AnyRow, life: Life) ->
 
 
 def _hear_each_other(rows: Sequence[AnyRow], row: AnyRow, company: Sequence[str]) -> bool:
-    """Whether every fault that is felt has a side with all of them."""
+    """Every fault that is felt has a side with all of them."""
     faults = [one for one in of(rows, FaultRow, "FAULT") if one.fault not in ("load", "heal") and one.sides]
     for fault in faults:
         same = [one for one in faults if (one.fault, one.sides) == (fault.fault, fault.sides)]
