@@ -98,6 +98,9 @@ class _Following:
         self.said: list[Any] = []
         self.streams: dict[ProcessId, Any] = {}
 
+    def part_with_receivers(self, step: Step) -> None:
+        """Nobody here has another service."""
+
 
 class Member:
     """A member with its own time, which stands still between timers."""
@@ -172,7 +175,7 @@ class Member:
             assert due is not None or happening.argument is not None, "a timer is running, or so much time passes"
             self._now = max(self._now, due or 0) if happening.argument is None else self._now + happening.argument
         else:
-            self._now = max(self._now, repair._pacing.since + repair._pacing.patience)
+            self._now = max(self._now, repair._pacing.since + repair._patience)
             for peer in happening.argument:
                 self._membership.suspicion.hear(PROCESSES[peer], self._now)
 

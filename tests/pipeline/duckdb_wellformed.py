@@ -128,7 +128,7 @@ where (tells is not null and v_view is distinct from tells)
     or (tells is null and v_view is not null and v_stretch >= stretch and not coalesce(anew > v_position, false))
     or (last is not null and stretch not in (last.s, last.s + 1))
     or (last is not null and stretch = last.s and coalesce(service, '') <> last.w)
-    or (kind = 'ROLE' and common(service) and v_role <> role)
+    or (kind = 'ROLE' and common(service) and view is not null and v_role <> role)
 union
 select run, 'W5', "group", process, incarnation, position, null from views
 where view is distinct from format('{{}}/{{}}~{{:x}}/{{}}', start_time, leader, leader_incarnation, leader_sequence)

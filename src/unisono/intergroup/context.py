@@ -132,6 +132,10 @@ class Context:
         """Whether a process is in the same agreed view."""
         return self.agreed is not None and self.agreed.seat(process) is not None
 
+    def is_behind(self, process: ProcessId, view: ViewMark) -> bool:
+        """Whether a member of this process's agreed view was heard in a later one."""
+        return self.shares_view(process) and view.start > self.mark.start
+
     def wants(self, name: str) -> bool:
         """Whether the application asked for all messages of a source of that name."""
         settings = self.settings

@@ -119,7 +119,11 @@ class Entering:
 
     def _find_members(self, step: Step, view: AgreedView) -> list[Stream] | None:
         """The streams of all other members, if they are followed, and everybody who is followed is a member."""
-        followed = {source: stream for source, stream in self._streams.items() if stream.ending is None}
+        followed = {
+            source: stream
+            for source, stream in self._streams.items()
+            if stream.ending is None and (view.seat(source) is not None or not stream.has_said_last)
+        }
         seats = [seat for seat in view.seats if seat.process != self._context.process]
         if not all(seat.process in followed and followed[seat.process].term <= seat.sequence for seat in seats):
             return None  # or it has stopped sending since, and said so before it was followed

@@ -194,6 +194,7 @@ class Following:
         assert self.entering is not None
         assert self.entering.view is not None
         view, self.entering = self.entering.view, None
+        self._presentation.part_with_receivers(step, view)
         self._presentation = ordered = ByTimestamp(self._context, self._sending, self._delivery, self.streams)
         for source, stream in sorted(self.streams.items()):
             stream.silent = self._is_silent(source)
@@ -333,7 +334,7 @@ class Following:
         stream.listeners = max(message.listeners, 1)
         stream.last_mark = max(stream.last_mark, message.view)
         self.reporting.on_way_of_reporting(step, stream, message.reporting)
-        self._repairing.release(source, message.stable)
+        self._repairing.release(source, message.stable, message.view)
         self._learn_end(step, stream, message.sequence)
         stream.on_said(message.sequence, message.timestamp)
         if self._context.settings.service == "timestamp":
@@ -385,6 +386,12 @@ class Following:
         for source, stream in sorted(self.streams.items()):
             if stream.ending is None:
                 self.activations.ask(step, source, stream.address, stream.attempt)
+
+    def part_with_receivers(self, step: Step) -> None:
+        """The agreed view has changed: whoever only receives by now is followed no longer."""
+        if self.ordered is None:
+            self._presentation.part_with_receivers(step, self._context.agreed)
+            self._bury(step)
 
     def note_changes(self, messages: Sequence[OwnMessage]) -> None:
         """What this process said of who sends, where its application gets its messages by another way."""

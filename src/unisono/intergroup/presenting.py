@@ -12,7 +12,7 @@ from unisono.events import LeftBehind, ViewReason
 from unisono.identity import ProcessId, StartPoint, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.delivery import Delivery
-from unisono.intergroup.membership.view import Said
+from unisono.intergroup.membership.view import AgreedView, Said
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.sending import OwnMessage, Sending
 from unisono.intergroup.stream import FOREVER, Stream
@@ -190,7 +190,10 @@ class BySource:
         return True
 
     def _on_change(self, step: Step, stream: Stream, message: DataMessage) -> bool:
-        """A member says who sends; False when that was its last word."""
+        """A member says who sends; False when that was its last word, and nothing more is to come.
+
+        A sender that agrees on views follows a member until the view lacks it: a repair may come first, and keep it.
+        """
         change = read_change(message.payload)
         if change is None:
             step.note(Reason.BAD_CHANGE)
@@ -199,8 +202,16 @@ class BySource:
         if isinstance(change, SenderAdded):
             return True
         stream.farewell = message.sequence
+        if self._context.role == "sender" and self._context.shares_view(stream.source):
+            return True
         self._let_go(step, stream, ViewReason.ONLY_RECEIVES)
         return False
+
+    def part_with_receivers(self, step: Step, view: AgreedView | None) -> None:
+        """Let go of those who have said their last word as senders, and are not in a view any more."""
+        for source, stream in sorted(self._streams.items()):
+            if stream.has_said_last and stream.ending is None and (view is None or view.seat(source) is None):
+                self._let_go(step, stream, ViewReason.ONLY_RECEIVES)
 
     def _on_whole(self, step: Step, stream: Stream, message: DataMessage, data: bytes) -> None:
         if not stream.silent:

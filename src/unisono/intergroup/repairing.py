@@ -6,7 +6,7 @@ come, few at a time (see unisono.reliable.suppression). What is stable is held n
 
 from __future__ import annotations
 
-from unisono.identity import ProcessId
+from unisono.identity import ProcessId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.reasons import Reason
 from unisono.intergroup.sending import Sending
@@ -67,12 +67,15 @@ class Repairing:
         holding.keep(packet.messages[0].sequence, packet.messages[-1].sequence, packet.sealed)
         self._credit = min(self._credit + len(packet.sealed) // STAND_IN_SHARE, STAND_IN_BYTES)
         if packet.stable:
-            holding.release(packet.stable)
+            self.release(packet.source, packet.stable, packet.view)
 
-    def release(self, source: ProcessId, stable: int) -> None:
-        """The source says that everybody has what it sent up to here."""
+    def release(self, source: ProcessId, stable: int, view: ViewMark) -> None:
+        """The source says, in that view, that everybody has what it sent up to here.
+
+        A member that has gone ahead counts nobody of the view that it left; who ends that view may ask for it here.
+        """
         holding = self._holdings.get(source)
-        if holding is not None:
+        if holding is not None and not self._context.is_behind(source, view):
             holding.release(stable)
 
     def holds(self, source: ProcessId, sequence: int) -> bool:

@@ -220,6 +220,11 @@ class Stream:
         self.gaps = Gaps(self.window)
 
     @property
+    def has_said_last(self) -> bool:
+        """Whether the last message taken was the last word of its source as a sender."""
+        return self.farewell is not None and self.window.next == self.farewell + 1
+
+    @property
     def crowded(self) -> bool:
         """So much waits for the application that the source had better not send more."""
         return self.window.ready_bytes * 2 > self.window.limit

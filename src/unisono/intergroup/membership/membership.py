@@ -133,7 +133,7 @@ class Membership:
         """
         self.suspicion.forgive(pause)
         self._ground.waiting.forgive(pause)
-        self.repair.on_woken(pause)
+        self.repair.on_woken(step, pause)
         view = self._context.agreed
         if self._sends and view is not None and len(view.seats) > 1 and 2 * pause >= self._context.settings.suspicion:
             self._await_others(step)
@@ -282,6 +282,7 @@ class Membership:
         if era != self._era:
             self._era = era
             self.roles.on_new_era(step)
+            self._following.part_with_receivers(step)
         ordered = self._following.ordered
         if ordered is None:
             self._order_changes(step)
@@ -332,6 +333,7 @@ class Membership:
                 self._receiver.resume(step)
             else:
                 self._context.agreed = None
+        self._following.part_with_receivers(step)
 
     def _look_after_streams(self, step: Step) -> None:
         """Whoever cannot follow a member of its view any more is out of it."""

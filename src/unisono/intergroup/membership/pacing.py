@@ -44,10 +44,12 @@ class Pacing:
         """How long an accusation may stay alone before it is settled."""
         return self._settings.suspicion // 2
 
-    @property
-    def patience(self) -> int:
-        """How long a phase may stand still before somebody is named who holds it up."""
-        return 2 * self._settings.suspicion
+    def patience(self, rank: int) -> int:
+        """How long a phase may stand still before somebody is named who holds it up.
+
+        A process of a higher rank waits for those of a lower one, which know more of the cause and name it first.
+        """
+        return 2 * self._settings.suspicion + rank * self.grace
 
     @property
     def patience_with_strangers(self) -> int:

@@ -218,7 +218,7 @@ class ReceiverRepair:
 
     def _ask(self, step: Step) -> None:
         """Ask a sender that is in a later view, of those that live, lately heard where any was; where there are several
-        such views, in the one that most of this one went to."""
+        such views, in the one that most of this one went to, or that most are in: never a newcomer's before theirs."""
         if step.now - self._asked_at < self._context.settings.keep_alive // 2 or not self._marks:
             return
         if self._view is None and not self._following.has_room:
@@ -234,7 +234,11 @@ class ReceiverRepair:
             later = [one for one in candidates if self._marks[one].start > view.mark.start]
             candidates = later or candidates
         followed = [] if view is None else [self._marks[one] for one in candidates if view.seat(one) is not None]
-        source = max(candidates, key=lambda one: (followed.count(self._marks[one]), self._marks[one], one))
+        present = [self._marks[one] for one in candidates]
+        source = max(
+            candidates,
+            key=lambda one: (followed.count(self._marks[one]), present.count(self._marks[one]), self._marks[one], one),
+        )
         request = ViewRequest(source, None if view is None else view.era)
         self._context.tell(step, self._addresses[source], request)
 

@@ -163,9 +163,16 @@ class MembershipRepair:
         self._say(step)
         self._schedule(step)
 
-    def on_woken(self, pause: int) -> None:
-        """This process was stopped for a while; the others may want to know."""
+    def on_woken(self, step: Step, pause: int) -> None:
+        """This process was stopped for a while; the others may want to know.
+
+        Where that was as long as they wait, the view it was ready for may be over already: it goes back (N20).
+        """
         self._paused = max(self._paused, pause)
+        if self.halted and pause >= self._context.settings.suspicion:
+            self._rollback(step)
+            self._said = None
+            self._reconsider(step)
 
     def on_suspected(self, step: Step, peers: list[ProcessId]) -> None:
         """Peers have been silent for too long (PFailure): all of them are accused with one word."""
@@ -265,7 +272,7 @@ class MembershipRepair:
                 self._merge(step)
         elif self.phase is Phase.CUT_INFO:
             self._check_cut_info(step)
-        elif step.now - self._pacing.since >= self._pacing.patience:
+        elif step.now - self._pacing.since >= self._patience:
             self._lose_patience(step)
         elif self.phase is Phase.CONSENSUS and step.now - self._pacing.since >= self._pacing.patience_with_strangers:
             self._let_strangers_be(step)
@@ -825,6 +832,15 @@ class MembershipRepair:
             self._become(step, Phase.CONSENSUS)
         self._recovery.proposal = None
 
+    @property
+    def _patience(self) -> int:
+        """Ready members wait for their leader, it for who is not ready, and those for messages or for an agreement."""
+        if self.phase is not Phase.COMMIT:
+            return self._pacing.patience(0 if self.phase is Phase.CONSENSUS else 1)
+        proposal = self._recovery.proposal
+        leads = proposal is not None and proposal.leader == self._context.process
+        return self._pacing.patience(2 if leads else 3)
+
     def _lose_patience(self, step: Step) -> None:
         """Nothing has moved for long: name who is waited for, or what cannot be had."""
         recovery, proposal = self._recovery, self._recovery.proposal
@@ -884,7 +900,7 @@ class MembershipRepair:
                 deadlines.set("membership", self._merging.due)
             return
         pacing = self._pacing
-        due = [pacing.moved + pacing.interval, pacing.since + pacing.patience]
+        due = [pacing.moved + pacing.interval, pacing.since + self._patience]
         if self.phase is Phase.CONSENSUS:
             due += [pacing.since + pacing.grace, pacing.since + pacing.patience_with_strangers]
         elif self.phase is Phase.CUT_INFO:

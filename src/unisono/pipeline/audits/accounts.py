@@ -128,7 +128,7 @@ when told is null and installed is not null and installed.view is not null and i
     and not coalesce(anew > installed.position, false) then 'it tells of no view'
 when last is not null and stretch not in (last.stretch, last.stretch + 1) then 'its stretch does not follow'
 when last is not null and stretch = last.stretch and its_service <> last.service then 'its service is another one'
-when kind = 'ROLE' and common and installed.role <> role then 'its role is another one in its view'
+when kind = 'ROLE' and common and view is not null and installed.role <> role then 'its role is another one in its view'
 end
 """
 

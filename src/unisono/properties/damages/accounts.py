@@ -142,7 +142,7 @@ def other_role(rows: Rows, random: Random) -> Rows | None:
     found = [
         index
         for index, row in enumerate(rows)
-        if isinstance(row, MembershipRow) and row.kind == "ROLE" and row.service in COMMON
+        if isinstance(row, MembershipRow) and row.kind == "ROLE" and row.view is not None and row.service in COMMON
     ]
     index = one_of(random, found)
     if index is None:

@@ -84,8 +84,8 @@ WELL_FORMED = (
             "SELF_FAIL or BOOTSTRAP) since. (2) From one row of a member to the next (of several at one position the "
             "one with the highest stretch, then service) the `stretch` stays, with the same service, or grows by one. "
             "(3) The identifier of a VIEW is that of its parts; nobody is twice in its `start` or `transitional`; in "
-            "one that is common to all (M2) and follows another one, no member is a receiver. (4) A ROLE in common "
-            "views says the role that its process has in its last view. The violation is at the row."
+            "one that is common to all (M2) and follows another one, no member is a receiver. (4) A ROLE in a view "
+            "that is common says the role that its process has there. The violation is at the row."
         ),
         report="a process contradicts itself about its view, service or role: the trace is broken",
         oracle=oracles.one_account,

@@ -192,7 +192,7 @@ def _about_view(row: AnyRow, view: Installed | None, anew: int) -> str:
 
 
 def _about_role(row: MembershipRow, view: Installed | None) -> str:
-    if view is None or view.role == row.role or row.service in NOT_COMMON:
+    if view is None or row.view is None or view.role == row.role or row.service in NOT_COMMON:
         return ""
     return f"it became a {row.role} and is a {view.role} in its view"
 

@@ -96,7 +96,7 @@ def _wrong_stretch(rows: Sequence[AnyRow], row: AnyRow) -> str | None:
 
 
 def _wrong_parts(rows: Sequence[AnyRow], row: AnyRow) -> list[str | None]:
-    if isinstance(row, MembershipRow) and row.kind == "ROLE" and held(row, "M2"):
+    if isinstance(row, MembershipRow) and row.kind == "ROLE" and row.view is not None and held(row, "M2"):
         view = last_view(rows, row)
         return ["it has another role in its view" if view is not None and view.role != row.role else None]
     if not isinstance(row, ViewRow):
