@@ -243,10 +243,20 @@ left_out as (
         len(list_filter(before, lambda one: list_contains(members, one))) as together
     from there
 ),
+beside as (
+    select run, "group", process, incarnation, position, list(distinct theirs) as beside
+    from (select l.run, l."group", l.process, l.incarnation, l.position, unnest((
+            select max({{'p': t.position, 'm': list_transform(t.members, lambda one: one.process)}}) from told t
+            where {same_group("t", "l")} and t.process = l.gone.process and t.incarnation = l.gone.incarnation
+                and t.kind = 'VIEW' and t.held and t.truth <= l.moment).m) as theirs from left_out l)
+    group by all
+),
 companies as (
-    select *, list_concat(behind, [process], case when smaller then names
+    select * exclude (beside), list_concat(behind, [process], case when smaller
+        then list_concat(names, coalesce(beside, []))
         else list_append(list_transform(members, lambda one: one.process), name) end) as company
     from (select *, only_receives and len(names) > together as smaller from left_out)
+        left join beside using (run, "group", process, incarnation, position)
     where smaller or not failed
 ),
 felt as (

@@ -18,7 +18,16 @@ from unisono.events import (
 )
 from unisono.identity import ProcessId
 from unisono.wire.control_messages import HIERARCHY_TYPES
-from unisono.wire.membership_messages import AddRequest, CutInfo, NewView, Opinion, Ready, RecoveryInfo, ViewRequest
+from unisono.wire.membership_messages import (
+    AddRequest,
+    CutInfo,
+    Leaver,
+    NewView,
+    Opinion,
+    Ready,
+    RecoveryInfo,
+    ViewRequest,
+)
 from unisono.wire.messages import (
     FRAGMENT,
     LEAVE,
@@ -58,6 +67,7 @@ KINDS: dict[type[ControlMessage], str] = {
     CutInfo: "cut-info",
     ViewRequest: "view-request",
     AddRequest: "add-request",
+    Leaver: "leaver",
     ProbeRequest: "probe",
     ProbeAnswer: "probe-answer",
     ProxyRequest: "proxy-request",

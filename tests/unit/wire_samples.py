@@ -31,6 +31,7 @@ from unisono.wire.layout import HEADER, MAGIC, VERSION
 from unisono.wire.membership_messages import (
     AddRequest,
     CutInfo,
+    Leaver,
     MembershipMessage,
     NewView,
     Opinion,
@@ -155,6 +156,7 @@ def membership_messages(peers: st.SearchStrategy[ProcessId]) -> st.SearchStrateg
         st.builds(CutInfo, views, points),
         st.builds(ViewRequest, peers, st.none() | views),
         st.builds(AddRequest, peers, views, st.builds(Seat, peers, sequences, positive, positive)),
+        st.builds(Leaver, peers, views, positive),
     )
 
 
@@ -209,7 +211,7 @@ control_messages: st.SearchStrategy[ControlMessage] = st.one_of(
         st.none() | sequences,
         st.none() | whereabouts,
     ),
-    st.builds(LeftBehindNotice, processes, sequences),
+    st.builds(LeftBehindNotice, processes, sequences, view_marks),
     st.builds(Deactivation, processes, sequences),
     st.builds(NameRequest, processes, names),
     st.builds(
@@ -283,7 +285,7 @@ SAMPLE_CONTROL: list[ControlMessage] = [
     ActivationGrant(B, 1, 10, 4, 900, 7, 10_000_000_000, b""),
     Report((ReportEntry(A, 1, 9), ReportEntry(B, 2, 8))),
     RepairRequest(B, 1, ((2, 3), (7, 7)), 0, 1_000_000, None),
-    LeftBehindNotice(B, 1),
+    LeftBehindNotice(B, 1, MARK),
     Deactivation(B, 1),
     NameRequest(B, "page/7"),
     LocalControl(123_456_789, 3, 1000, B, 4, pack_pairs([TimestampPair(1, 2, 3)])),
@@ -312,6 +314,7 @@ SAMPLE_CONTROL: list[ControlMessage] = [
     CutInfo(VIEW, (UpTo(B, 7),)),
     ViewRequest(B, None),
     AddRequest(B, VIEW, Seat(A, 3, 10, 4)),
+    Leaver(B, VIEW, 3),
     ProbeRequest(1 << 62, 3, 250_000_000, pack_known([A, B])),
     ProbeAnswer(
         token=1 << 62,

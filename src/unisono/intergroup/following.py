@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from unisono.engine import Address
 from unisono.events import ViewReason
-from unisono.identity import ProcessId, StartPoint
+from unisono.identity import NO_VIEW, ProcessId, StartPoint
 from unisono.intergroup.activation import Activations
 from unisono.intergroup.agreed_order import ByTimestamp
 from unisono.intergroup.context import Context
@@ -379,6 +379,7 @@ class Following:
             step.note(Reason.ATTEMPT_STALE)
             return
         step.mark("told-left-behind")
+        stream.apart = message.view == NO_VIEW or message.view.start > self._context.mark.start
         self._end(step, stream, ViewReason.LEFT_BEHIND)
 
     def say_role(self, step: Step) -> None:

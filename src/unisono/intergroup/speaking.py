@@ -492,4 +492,4 @@ class Speaking:
         agreed = self._context.agreed
         if agreed is not None and agreed.seat(receiver) is None:
             self._context.tell(step, address, agreed.told)
-        self._context.tell(step, address, LeftBehindNotice(receiver, attempt))
+        self._context.tell(step, address, LeftBehindNotice(receiver, attempt, self._context.mark))

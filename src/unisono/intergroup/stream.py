@@ -33,6 +33,7 @@ class Stream:
         "_datagram_bytes",
         "_spans",
         "address",
+        "apart",
         "assembly",
         "attempt",
         "closed",
@@ -94,6 +95,8 @@ class Stream:
         """The last sequence that belongs to the view that is ending."""
         self.last_mark = NO_VIEW
         """The latest agreed view that the source was heard in."""
+        self.apart = False
+        """The source has said that it does not count this process any more, and is in no view or a later one."""
         self.closed = False
         """The source has moved on from this process's view: nothing more of it belongs there."""
         self._spans: dict[ViewMark, tuple[int, int]] = {}

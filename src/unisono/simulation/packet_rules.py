@@ -21,7 +21,16 @@ from unisono.wire.control_messages import (
     RingQuery,
     SearchResponse,
 )
-from unisono.wire.membership_messages import AddRequest, CutInfo, NewView, Opinion, Ready, RecoveryInfo, ViewRequest
+from unisono.wire.membership_messages import (
+    AddRequest,
+    CutInfo,
+    Leaver,
+    NewView,
+    Opinion,
+    Ready,
+    RecoveryInfo,
+    ViewRequest,
+)
 from unisono.wire.messages import (
     ActivationGrant,
     ActivationRequest,
@@ -65,6 +74,7 @@ MESSAGE_NAMES: dict[type[ControlMessage], str] = {
     CutInfo: "cut_info",
     ViewRequest: "view_request",
     AddRequest: "add_request",
+    Leaver: "leaver",
     ProxyRequest: "proxy_request",
     ProxyAnswer: "proxy_answer",
     CensusRequest: "census_request",

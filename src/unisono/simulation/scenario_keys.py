@@ -74,6 +74,7 @@ DRAWN_SESSION_MESSAGES = ("data", "repair", *SESSION_MESSAGES)
 
 MESSAGES = (
     *DRAWN_MESSAGES,
+    "leaver",
     "local_control",
     "coordinator_control",
     "global_control",

@@ -167,6 +167,20 @@ class AddRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     seat: Seat
 
 
+class Leaver(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A member of a view has said that it leaves, with that attempt: told to a member that has missed its word."""
+
+    code: ClassVar[int] = 37
+    process: ProcessId
+    view: ViewId
+    attempt: _First
+
+    @property
+    def word(self) -> Opinion:
+        """The leaver's own word, as it would come late or twice."""
+        return Opinion(self.view, self.attempt, (self.process,), (), (), (), (), True, 0)
+
+
 class SenderAdded(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag="add"):
     """From its place in the order on, a process is a sender (PAdd). It is said by a sponsor."""
 
@@ -197,10 +211,10 @@ def read_change(payload: bytes) -> Change | None:
     return change
 
 
-SENDERS_WORDS = (Opinion, RecoveryInfo, Ready, NewView)
+SENDERS_WORDS = (Opinion, RecoveryInfo, Ready, NewView, Leaver)
 """What only senders say: whoever says it can be followed."""
 
-MembershipMessage = Opinion | RecoveryInfo | Ready | NewView | CutInfo | ViewRequest | AddRequest
+MembershipMessage = Opinion | RecoveryInfo | Ready | NewView | CutInfo | ViewRequest | AddRequest | Leaver
 
 MEMBERSHIP_TYPES: tuple[type[MembershipMessage], ...] = (
     Opinion,
@@ -210,4 +224,5 @@ MEMBERSHIP_TYPES: tuple[type[MembershipMessage], ...] = (
     CutInfo,
     ViewRequest,
     AddRequest,
+    Leaver,
 )

@@ -180,11 +180,15 @@ class RepairRequest(Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 
 class LeftBehindNotice(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """The source no longer waits for the target and may have released what it lacks."""
+    """The source no longer waits for the target and may have released what it lacks; it is in that agreed view now.
+
+    A source that left a view by itself, even one that has come back since, says so by a mark that is not the target's.
+    """
 
     code: ClassVar[int] = 6
     target: ProcessId
     attempt: Attempt
+    view: ViewMark
 
 
 class Deactivation(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -90,9 +90,13 @@ class Agreement:
             return set()
         return {process for process, opinion in self._witnesses() if suspect in opinion.failed and process != suspect}
 
-    def has_said_farewell(self, process: ProcessId) -> bool:
+    def farewell(self, process: ProcessId) -> Opinion | None:
+        """The last word of a process, if that was that it leaves."""
         opinion = self.opinions.get(process)
-        return opinion is not None and opinion.out
+        return opinion if opinion is not None and opinion.out else None
+
+    def has_said_farewell(self, process: ProcessId) -> bool:
+        return self.farewell(process) is not None
 
     def _witnesses(self) -> Iterator[tuple[ProcessId, Opinion]]:
         for process, opinion in self.opinions.items():

@@ -360,9 +360,11 @@ class Membership:
                     self.repair.step_out(step, reason)
 
     def _ahead(self, source: ProcessId) -> bool:
-        """Whether a member was heard in a later view."""
+        """Whether a member was heard in a later view, or has left this one and says that it begins anew."""
         stream, view = self._following.streams.get(source), self._context.agreed
-        return stream is not None and view is not None and stream.last_mark.start > view.mark.start
+        if stream is None or view is None:
+            return False
+        return stream.apart or stream.last_mark.start > view.mark.start
 
     def _begin_alone(self, step: Step) -> None:
         self.repair.begin(step, self._sending.last_sequence, self._sending.last_number + 1)

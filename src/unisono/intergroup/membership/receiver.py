@@ -41,6 +41,7 @@ class ReceiverRepair:
         "_halted_for",
         "_heard",
         "_held_for",
+        "_looks_since",
         "_marks",
         "_next",
         "_out",
@@ -57,6 +58,7 @@ class ReceiverRepair:
         """Who said that it leaves, and in which view."""
         self._asked_at = 0
         self._contributes = False
+        self._looks_since = 0
         self._waits_since: int | None = None
         self._held_for: ViewId | None = None
         self._halted_for: ViewId | None = None
@@ -67,6 +69,7 @@ class ReceiverRepair:
         """Look for a view."""
         step.record(MembershipRow(kind="BOOTSTRAP"))
         self._context.agreed = None
+        self._looks_since = step.now
         self._waits_since = None
         self._held_for = self._halted_for = None
         self._next = None
@@ -218,7 +221,8 @@ class ReceiverRepair:
 
     def _ask(self, step: Step) -> None:
         """Ask a sender that is in a later view, of those that live, lately heard where any was; where there are several
-        such views, in the one that most of this one went to, or that most are in: never a newcomer's before theirs."""
+        such views, in the one that most of this one went to, or that most are in: never a newcomer's before theirs.
+        Whoever has looked for a view in vain for all of patience asks one after the other."""
         if step.now - self._asked_at < self._context.settings.keep_alive // 2 or not self._marks:
             return
         if self._view is None and not self._following.has_room:
@@ -235,10 +239,14 @@ class ReceiverRepair:
             candidates = later or candidates
         followed = [] if view is None else [self._marks[one] for one in candidates if view.seat(one) is not None]
         present = [self._marks[one] for one in candidates]
-        source = max(
+        ranked = sorted(
             candidates,
             key=lambda one: (followed.count(self._marks[one]), present.count(self._marks[one]), self._marks[one], one),
+            reverse=True,
         )
+        settings = self._context.settings
+        overdue = 0 if view is not None else max(0, step.now - self._looks_since - settings.patience)
+        source = ranked[overdue // settings.keep_alive % len(ranked)]
         request = ViewRequest(source, None if view is None else view.era)
         self._context.tell(step, self._addresses[source], request)
 
@@ -252,7 +260,7 @@ class ReceiverRepair:
         if not self._context.believes(step, message.view.start):
             return
         if ordered is None or view is None:
-            if self._following.has_room:
+            if self._following.has_room and self._is_largest(message, step.now):
                 self._aim(step, message)
             return
         origin = next((origin for origin in message.origins if origin.view == view.era), None)
@@ -348,6 +356,16 @@ class ReceiverRepair:
     def _has_left(self, member: ProcessId, view: AgreedView) -> bool:
         stream = self._following.streams.get(member)
         return self._out.get(member) == view.mark or (stream is not None and stream.farewell is not None)
+
+    def _is_largest(self, message: NewView, now: int) -> bool:
+        """Whether no view of more senders, as far as they are followed and were heard lately, stands beside this one;
+        nobody looks for that for longer than patience, as one of its senders may be out of reach."""
+        if now - self._looks_since >= self._context.settings.patience:
+            return True
+        least = least_silence(self._context.settings)
+        lately = [one for one, heard in self._heard.items() if now - heard < least and self._following.follows(one)]
+        marks = [self._marks[one] for one in lately]
+        return all(marks.count(mark) <= marks.count(message.era.mark) for mark in set(marks))
 
     def _hears(self, source: ProcessId, now: int) -> bool:
         return source in self._heard and now - self._heard[source] < self._context.settings.source_timeout

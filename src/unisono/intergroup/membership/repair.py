@@ -37,6 +37,7 @@ from unisono.reliable.suspicion import Suspicion
 from unisono.trace.schema import MembershipRow
 from unisono.wire.membership_messages import (
     MEMBER_LIMIT,
+    Leaver,
     MembershipMessage,
     NewView,
     Opinion,
@@ -258,6 +259,8 @@ class MembershipRepair:
             self._on_ready(step, source, address, message)
         elif isinstance(message, NewView):
             self._on_new_view(step, source, message)
+        elif isinstance(message, Leaver):
+            self._on_leaver(step, message)
 
     def on_time(self, step: Step) -> None:
         """Say again what was said, lose patience with who does not answer, begin a merge that was put off."""
@@ -424,7 +427,14 @@ class MembershipRepair:
         ):
             self._context.tell(step, self._addresses[source], Ready(self._recovery.proposal.number))
             return  # the view stands there already, and will be told
-        seat = self.view.seat(source)
+        if known is not None and opinion.attempt == known.attempt:
+            self._tell_of_leavers(step, address, opinion)
+        self._weigh(step, source, opinion)
+
+    def _weigh(self, step: Step, source: ProcessId, opinion: Opinion) -> None:
+        """Let the word of another sender count, whether it is its first, a new one or the same again."""
+        assert self.view is not None
+        known, seat = self._agreement.opinions.get(source), self.view.seat(source)
         news = known is None or opinion.attempt > known.attempt
         self._agreement.opinions[source] = opinion
         if seat is not None and opinion.view != self.view.era and opinion.view.start > self.view.era.start:
@@ -441,6 +451,30 @@ class MembershipRepair:
             self._pacing.since = step.now
         self._take_in(step, source, opinion)
         self._reconsider(step)
+
+    def _tell_of_leavers(self, step: Step, address: Address, opinion: Opinion) -> None:
+        """A member says again that it wants one who has said farewell: it missed that word, and silence tells late.
+
+        It is told that very word, with its attempt, and not what others make of it: then it is as if that came late.
+        """
+        assert self.view is not None
+        if opinion.out or opinion.view != self.view.era:
+            return
+        for process in self.view.members:
+            word = self._agreement.farewell(process)
+            if process in opinion.members and word is not None and word.view == opinion.view:
+                self._context.tell(step, address, Leaver(process, word.view, word.attempt))
+
+    def _on_leaver(self, step: Step, message: Leaver) -> None:
+        """Another has heard the farewell of a member."""
+        assert self.view is not None
+        process = message.process
+        known = self._agreement.opinions.get(process)
+        latest = max(self._heard_up_to.get(process, 0), 0 if known is None else known.attempt)
+        is_member = process != self._context.process and self.view.seat(process) is not None
+        if is_member and message.view == self.view.era and message.attempt > latest:
+            step.mark("farewell-told")
+            self._weigh(step, process, message.word)
 
     def _has_gone(self, peer: ProcessId) -> bool:
         """Whether a peer has said that it only receives, and this process has acted on that word in its view."""

@@ -122,8 +122,13 @@ def _left_out(partings: DataFrame, tables: Tables) -> DataFrame:
     gone = moves.where(
         "kind in ('CRASH', 'END', 'LEAVE', 'SELF_FAIL', 'PLEAVE') or (kind = 'ROLE' and role = 'receiver')"
     ).select(*whose, F.col("kind").alias("move"), F.col("truth").alias("moved_at"))
-    views = tables.view.where("kind = 'VIEW' and truth is not null").select(
-        *whose, F.coalesce("era", "view").alias("its_era")
+    told = tables.view.where("kind = 'VIEW' and truth is not null")
+    views = told.select(*whose, F.coalesce("era", "view").alias("its_era"))
+    common = told.where(held("L10")).select(
+        *whose,
+        F.col("truth").alias("seen_at"),
+        F.col("position").alias("seen_as"),
+        F.transform(F.coalesce("start", F.array()), lambda one: one["source"]).alias("beside"),
     )
     agreed = moves.where("kind = 'AGREED'").select(*whose, F.col("reason").alias("its_era"))
     is_gone = (
@@ -133,14 +138,32 @@ def _left_out(partings: DataFrame, tables: Tables) -> DataFrame:
     )
     has_it = "excluded and its_group = `group` and its_era <=> of_era"
     smaller = F.expr("receiver and size(left_out) > together")
+    there = missing.join(gone, F.expr(f"{_SAME_LIFE} and {is_gone}"), "left_anti").join(
+        views.unionByName(agreed), F.expr(f"{_SAME_LIFE} and {has_it}"), "left_anti"
+    )
+    lately = "its_group = `group` and seen_at <= parted_at"
+    beside = (
+        there.where("receiver")
+        .join(common, F.expr(f"{_SAME_LIFE} and {lately}"))
+        .groupBy(*_PARTING, "one")
+        .agg(F.max_by("beside", "seen_as").alias("beside"))
+        .groupBy(*_PARTING)
+        .agg(F.flatten(F.collect_list("beside")).alias("beside"))
+    )
     return (
-        missing.join(gone, F.expr(f"{_SAME_LIFE} and {is_gone}"), "left_anti")
-        .join(views.unionByName(agreed), F.expr(f"{_SAME_LIFE} and {has_it}"), "left_anti")
-        .groupBy(*_PARTING, "receiver", "failed", "behind", "together", "names")
+        there.groupBy(*_PARTING, "receiver", "failed", "behind", "together", "names")
         .agg(F.collect_set("one").alias("left_out"))
         .where(smaller | ~F.col("failed"))
+        .join(beside, list(_PARTING), "left")
         .withColumn(
-            "others", F.when(smaller, F.transform("left_out", lambda one: one["process"])).otherwise(F.col("names"))
+            "others",
+            F.when(
+                smaller,
+                F.array_union(
+                    F.transform("left_out", lambda one: one["process"]),
+                    F.coalesce("beside", F.array().cast("array<string>")),
+                ),
+            ).otherwise(F.col("names")),
         )
         .select(
             *_PARTING, "left_out", F.array_union(F.array_union(F.array("process"), "behind"), "others").alias("company")

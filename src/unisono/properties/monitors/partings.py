@@ -64,6 +64,8 @@ class KeptTogether(Monitor):
     resignations: dict[Member, list[int]] = field(default_factory=dict)
     """The moments at which a member said its last word as a sender, or was a receiver."""
     installed: dict[tuple[str, str | None], set[Source]] = field(default_factory=dict)
+    views: dict[Member, list[tuple[int, int, Members]]] = field(default_factory=dict)
+    """The views of each member that are common to all, with their moments and positions."""
     faults: dict[tuple[str, tuple[tuple[str, ...], ...]], Edges] = field(default_factory=dict)
 
     def handlers(self) -> dict[str, Handler]:
@@ -89,6 +91,7 @@ class KeptTogether(Monitor):
         if row.service in UNORDERED_VIEWS:
             return
         after = members_of(row)
+        self.views.setdefault(member, []).append((row.truth, row.position, after))
         if before is not None and before.leads_to(row) and before.members - after - {member[1:]}:
             only_receives = before.only_receives and row.role == "receiver"
             self.partings.append(Parting(member, row.position, row.truth, before, after, only_receives))
@@ -154,7 +157,10 @@ class KeptTogether(Monitor):
         felt = [list(map(frozenset, sides)) for sides in self._felt(parting.time)]
         company = {name, *before.left_behind_by}
         if parting.only_receives and len(left_out) > len(before.members & parting.after):
-            alone = left_out if _is_whole({*company, *_names(left_out)}, felt) else []
+            company.update(_names(left_out))
+            for source in left_out:
+                company.update(_names(self._last_members(source, parting)))
+            alone = left_out if _is_whole(company, felt) else []
         elif before.failed:
             alone = []
         else:
@@ -177,6 +183,12 @@ class KeptTogether(Monitor):
             return False
         before = parting.before
         return not (before.excluded and source in self.installed[group, before.era])
+
+    def _last_members(self, source: Source, parting: Parting) -> Members:
+        """Whom one that was left out had beside it then: who follows it follows all of these."""
+        views = self.views.get((parting.member[0], *source), [])
+        seen = [(position, members) for time, position, members in views if time <= parting.time]
+        return max(seen, key=lambda one: one[0])[1] if seen else frozenset()
 
     def _felt(self, time: int) -> Iterable[tuple[tuple[str, ...], ...]]:
         """The sides of the faults that last at a time, or ended so shortly before."""

@@ -37,12 +37,22 @@ def _left_out_for_nothing(rows: Sequence[AnyRow], view: ViewRow, row: ViewRow) -
     between = _between(rows, view, row)
     told = [one.peer for one in of(between, MembershipRow, "LEFT_BEHIND") if one.peer is not None]
     if view.role == row.role == "receiver" and len(left_out) > len(after & set(members_of(view))):
-        company = [row.process, *told, *(name for name, _ in left_out)]
+        theirs = [name for life in left_out for name in _last_members(rows, row, life)]
+        company = [row.process, *told, *(name for name, _ in left_out), *theirs]
         return left_out if _hear_each_other(rows, row, company) else []
     if of(between, MembershipRow, "SELF_FAIL"):
         return []
     company = [row.process, *told, *(name for name, _ in after)]
     return [life for life in left_out if _hear_each_other(rows, row, [*company, life[0]])]
+
+
+def _last_members(rows: Sequence[AnyRow], row: ViewRow, life: Life) -> list[str]:
+    """Whom one that was left out had beside it then: who follows it follows all of these."""
+    theirs = [
+        one for one in of(rows, ViewRow, "VIEW") if (one.group, one.process, one.incarnation) == (row.group, *life)
+    ]
+    seen = [one for one in theirs if held(one, "L10") and moment(one) <= moment(row)]
+    return [name for name, _ in members_of(max(seen, key=lambda one: one.position))] if seen else []
 
 
 def _next(rows: Sequence[AnyRow], view: ViewRow, row: AnyRow) -> set[int]:
