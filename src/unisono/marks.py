@@ -105,6 +105,7 @@ RARE_MARKS: dict[str, str] = {
     "stranger-let-be": "a sender of another view says nothing in a merge, and the members go on without it",
     "accusers-joined": "who was given more time is accused by another, and was not heard here either",
     "farewell-told": "a member that missed the farewell of another one is told of it",
+    "brought-to-a-member": "a member of a repair says what it lacks, and is sent that by whoever has it",
     "message-unobtainable": "a message of a sender does not come in all of patience, and its sender is accused of that",
     "lacks-what-was-delivered": "a member cannot get what another has delivered, and the next view is without it",
     "vs-dismissed": "a client that its controller speaks for no longer enters anew",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from unisono.engine import Address
 from unisono.events import Excluded, ViewReason
 from unisono.identity import ProcessId, ViewId, ViewMark
 from unisono.intergroup.context import Context
@@ -126,6 +127,9 @@ class Streams:
 
     def misses(self, source: ProcessId, now: int) -> int | None:
         return None
+
+    def bring(self, step: Step, source: ProcessId, sequence: int, address: Address) -> None:
+        """Messages that are lost here are lost for all."""
 
     def delivered(self, source: ProcessId) -> int:
         return self._next[source] - 1 if source in self._next else 0

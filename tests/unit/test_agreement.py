@@ -30,6 +30,12 @@ def test_whoever_only_receives_and_comes_back_is_a_stranger_and_not_gone() -> No
     assert found.failed(False) == set()
 
 
+def test_who_lacks_what_was_delivered_goes_while_it_lacks_it() -> None:
+    found = agreement()
+    assert found.failed(False, {CAROL}) == {CAROL}
+    assert found.failed(False) == set()
+
+
 def test_patience_ends_with_those_who_say_nothing_before_those_who_think_otherwise() -> None:
     found = agreement()
     found.opinions = {BOB: opinion(), CAROL: opinion(BOB)}

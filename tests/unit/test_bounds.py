@@ -9,7 +9,6 @@ from unisono.engine import Address
 from unisono.identity import NO_VIEW, ProcessId, ViewMark
 from unisono.intergroup.audience import Audience, Listener
 from unisono.intergroup.gathered import EXPIRY, NEWCOMER
-from unisono.intergroup.membership.recovery import Recovery
 from unisono.intergroup.stream import WAITING_SPANS_LIMIT, Stream
 from unisono.reliable.fragments import OrderedAssembly
 from unisono.reliable.gaps import HORIZON_LIMIT, Gaps
@@ -19,7 +18,6 @@ from unisono.reliable.windows import MESSAGE_OVERHEAD_BYTES, Offer, ReceiveWindo
 from unisono.settings import Settings
 from unisono.units import KIB, MIB, SECOND
 from unisono.wire.layout import DATAGRAM_LIMIT_BYTES
-from unisono.wire.membership_messages import MEMBER_LIMIT
 from unisono.wire.messages import FRAGMENT, ActivationGrant, DataMessage
 
 ITSELF, SOURCE = ProcessId("b", 1), ProcessId("a", 1)
@@ -123,12 +121,3 @@ def test_what_was_repaired_long_ago_is_forgotten() -> None:
     for second in range(100):
         repairs.heard(SOURCE, second, second * SECOND)
     assert len(repairs._lately) == REMEMBERED_FOR // SECOND + 1
-
-
-def test_caps_are_kept_of_no_more_sources_than_a_view_has() -> None:
-    recovery = Recovery(ITSELF)
-    for number in range(2 * MEMBER_LIMIT):
-        recovery.cap(ProcessId("s", number), 5)
-    recovery.cap(ProcessId("s", 0), 3)
-    assert len(recovery.caps) == MEMBER_LIMIT
-    assert recovery.caps[ProcessId("s", 0)] == 2

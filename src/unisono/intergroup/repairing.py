@@ -6,6 +6,7 @@ come, few at a time (see unisono.reliable.suppression). What is stable is held n
 
 from __future__ import annotations
 
+from unisono.engine import Address
 from unisono.identity import ProcessId, ViewMark
 from unisono.intergroup.context import Context
 from unisono.intergroup.reasons import Reason
@@ -123,6 +124,13 @@ class Repairing:
             self._repairs.schedule(source, first, last, len(datagram), step.now, delay, hold_down)
         self._schedule(step)
 
+    def bring(self, step: Step, source: ProcessId, sequence: int, address: Address) -> None:
+        """Repair one message for one member alone, at once: its whole view waits for that."""
+        for first, last, datagram in self._find(source, ((sequence, sequence),)):
+            step.mark("brought-to-a-member")
+            step.record(repair_row("RTX", source, first, last))
+            step.send(address, self._context.writer.repair(datagram), self._context.settings.scope)
+
     def on_repaired(self, step: Step, packet: DataPacket, by: ProcessId) -> None:
         """Another has repaired. Whoever still asks for a source that is about to be out may not hear it itself."""
         if by == packet.source and by in self.spared:
@@ -164,7 +172,8 @@ class Repairing:
 
     def _delay(self, source: ProcessId, asked: Asked, receivers: int) -> int | None:
         to_source = self._context.distance(source)
-        return self._timing.delay(asked, to_source, receivers, self._context.randomness)
+        gone = source in self.spared
+        return self._timing.delay(asked, to_source, receivers, self._context.randomness, gone)
 
     def _schedule(self, step: Step) -> None:
         due = self._repairs.next_due()

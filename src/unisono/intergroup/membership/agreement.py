@@ -7,7 +7,7 @@ counts where enough others join in it; one that stays alone is settled by droppi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 from msgspec import Struct
@@ -103,12 +103,15 @@ class Agreement:
             if process in self.procs and self._process not in opinion.accused:
                 yield process, opinion
 
-    def failed(self, arbitrate: bool) -> set[ProcessId]:
-        """Who is left out, by all that is known; `arbitrate` when waiting longer would change nothing."""
+    def failed(self, arbitrate: bool, behind: Collection[ProcessId] = ()) -> set[ProcessId]:
+        """Who is left out, by all that is known, and who cannot get what this process has delivered.
+
+        `arbitrate` when waiting longer would change nothing.
+        """
         others = self.procs - {self._process}
         newest = {process.name: process for process in sorted(self.procs - self.gone)}
         out = {process for process in others if newest.get(process.name) != process}
-        out |= {process for process in others if self.has_said_farewell(process)}
+        out |= {process for process in others if process in behind or self.has_said_farewell(process)}
         observing, gone = self.procs - self.accused - out, frozenset(out)
         for suspect in others - out:
             observers = len(observing - {suspect})

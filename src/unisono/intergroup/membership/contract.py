@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
+from unisono.engine import Address
 from unisono.events import Excluded, ViewReason
 from unisono.identity import ProcessId
 from unisono.intergroup.membership.view import AgreedView
@@ -75,6 +76,10 @@ class Ground(Protocol):
 
     def misses(self, source: ProcessId, now: int) -> int | None:
         """The message of a source that everything here waits for too, and has for a while."""
+        ...
+
+    def bring(self, step: Step, source: ProcessId, sequence: int, address: Address) -> None:
+        """Send a message to a member that lacks it, if it is still here."""
         ...
 
     def delivered(self, source: ProcessId) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unisono.engine import Address
 from unisono.events import Excluded, ViewReason
 from unisono.identity import NO_VIEW, ProcessId, ViewMark
 from unisono.intergroup.context import Context
@@ -115,6 +116,9 @@ class StreamGround:
     def misses(self, source: ProcessId, now: int) -> int | None:
         overdue = self.waiting.overdue(self._context.settings.patience // 2, now)
         return overdue.sequence if overdue is not None and overdue.source == source and overdue.exists else None
+
+    def bring(self, step: Step, source: ProcessId, sequence: int, address: Address) -> None:
+        self._repairing.bring(step, source, sequence, address)
 
     def delivered(self, source: ProcessId) -> int:
         ordered = self._following.ordered

@@ -5,13 +5,13 @@ from __future__ import annotations
 from unisono.identity import ProcessId, ViewId
 from unisono.intergroup.membership import view as views
 from unisono.intergroup.membership.agreement import Proposal
-from unisono.wire.membership_messages import MEMBER_LIMIT, NewView, Origin, RecoveryInfo, Seat, UpTo
+from unisono.wire.membership_messages import NewView, Origin, RecoveryInfo, Seat, UpTo
 
 
 class Recovery:
     """One proposal on its way to a view, as one of its members knows it."""
 
-    __slots__ = ("_process", "caps", "infos", "lacks", "origins", "proposal", "ready")
+    __slots__ = ("_process", "infos", "lacks", "origins", "proposal", "ready")
 
     def __init__(self, process: ProcessId) -> None:
         self._process = process
@@ -19,15 +19,12 @@ class Recovery:
         self.infos: dict[ProcessId, RecoveryInfo] = {}
         self.ready: dict[ProcessId, int] = {}
         """The proposal that each is ready for."""
-        self.caps: dict[ProcessId, int] = {}
-        """Where the view must end for a source at the latest: somebody cannot get what is after that."""
         self.lacks: tuple[UpTo, ...] = ()
         """What this process itself cannot get."""
         self.origins: tuple[Origin, ...] = ()
 
     def begin(self) -> None:
         """Another repair begins: whatever could not be got in the last one is forgotten."""
-        self.caps.clear()
         self.lacks = ()
 
     def forget(self) -> None:
@@ -35,12 +32,6 @@ class Recovery:
         self.infos.clear()
         self.ready.clear()
         self.proposal = None
-
-    def cap(self, source: ProcessId, lacking: int) -> None:
-        """Somebody lacks that message of a source: the view ends before it."""
-        if source not in self.caps and len(self.caps) >= MEMBER_LIMIT:
-            return
-        self.caps[source] = min(self.caps.get(source, lacking - 1), lacking - 1)
 
     def gathered(self) -> dict[ProcessId, RecoveryInfo] | None:
         """The recovery information of all who are proposed, if it is in."""

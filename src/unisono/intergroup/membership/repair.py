@@ -299,15 +299,20 @@ class MembershipRepair:
         elif self.phase is Phase.CONSENSUS:
             self._drop_charges(step)
             self._check_consensus(step)
+        if self.phase in (Phase.CUT_INFO, Phase.RECOVERY_INFO):
+            self._drop_charges(step)
 
     def _drop_charges(self, step: Step) -> None:
-        """What had not come has come after all."""
-        lacking = self._agreement.lacking
+        """What had not come has come after all: the view need not end before it, and nobody is accused of it."""
+        lacking, recovery = self._agreement.lacking, self._recovery
         came = [source for source, sequence in lacking.items() if not self._ground.still_lacks(source, sequence)]
+        lacks = tuple(point for point in recovery.lacks if self._ground.still_lacks(*point))
         for source in came:
             del lacking[source]
-        if came:
+        if came or lacks != recovery.lacks:
+            recovery.lacks = lacks
             step.mark("accusation-withdrawn")
+            self._rollback(step)
             self._reconsider(step)
 
     def adopt(self, step: Step, view: AgreedView) -> None:
@@ -427,6 +432,8 @@ class MembershipRepair:
         ):
             self._context.tell(step, self._addresses[source], Ready(self._recovery.proposal.number))
             return  # the view stands there already, and will be told
+        if opinion.view == self.view.era:
+            self._bring(step, opinion, address)
         if known is not None and opinion.attempt == known.attempt:
             self._tell_of_leavers(step, address, opinion)
         self._weigh(step, source, opinion)
@@ -520,9 +527,6 @@ class MembershipRepair:
             agreement.procs |= {one for one in opinion.members if not (same and self._has_gone(one))}
         for watched in agreement.procs - {self._context.process}:
             self._suspicion.watch(watched, step.now)
-        if opinion.view == self.view.era:
-            for missing, sequence in opinion.lacks:
-                self._on_lacking(step, source, missing, sequence)
         for suspect in opinion.accused:
             self._join_in(step, suspect)
 
@@ -533,6 +537,7 @@ class MembershipRepair:
         silent, allowed = self._suspicion.silence(suspect, step.now)
         if 2 * silent >= allowed:
             self._agreement.unheard.add(suspect)
+            return  # what comes of it by others is found out in the recovery
         missing = self._ground.misses(suspect, step.now)
         if missing is not None and suspect not in self._agreement.lacking:
             self._note_lacking(step, suspect)
@@ -548,20 +553,35 @@ class MembershipRepair:
                 step.mark("accusers-joined")
                 agreement.unheard.add(suspect)
 
-    def _on_lacking(self, step: Step, source: ProcessId, missing: ProcessId, sequence: int) -> None:
-        """A member cannot get a message (PFailBlock): the view ends before it, or without that member.
+    def _bring(self, step: Step, opinion: Opinion, address: Address) -> None:
+        """A member cannot get a message (PFailBlock): who has it sends it to that member at once."""
+        for missing, sequence in opinion.lacks:
+            self._ground.bring(step, missing, sequence, address)
+
+    def _behind(self) -> set[ProcessId]:
+        """Members that cannot get what was delivered here: no view has both this process and them, unless it comes.
 
         Whose message it is cannot tell who else lacks it.
         """
-        if missing == self._context.process:
-            return
-        if self._ground.delivered(missing) >= sequence:
-            step.mark("lacks-what-was-delivered")
-            self._agreement.gone.add(source)
-            self._merging.reluctance.on_failed(source, step.now)
-        else:
-            step.mark("cut-lowered")
-            self._recovery.cap(missing, sequence)
+        assert self.view is not None
+        era, itself = self.view.era, self._context.process
+        return {
+            process
+            for process, opinion in self._agreement.opinions.items()
+            if opinion.view == era
+            and any(one != itself and self._ground.delivered(one) >= sequence for one, sequence in opinion.lacks)
+        }
+
+    def _caps(self) -> dict[ProcessId, int]:
+        """Where the view must end for some sources at the latest: a proposed member cannot get what is after that."""
+        assert self.view is not None
+        assert self._recovery.proposal is not None
+        opinions = [self._agreement.opinions.get(process) for process in self._recovery.proposal.processes]
+        lacks = [opinion.lacks for opinion in opinions if opinion is not None and opinion.view == self.view.era]
+        caps: dict[ProcessId, int] = {}
+        for source, sequence in (*self._lacks, *(point for points in lacks for point in points)):
+            caps[source] = min(caps.get(source, sequence - 1), sequence - 1)
+        return caps
 
     def _reconsider(self, step: Step) -> None:
         """Say what this process thinks now, if that is new; go on if everybody thinks the same."""
@@ -573,7 +593,10 @@ class MembershipRepair:
         settle = step.now - self._pacing.since >= self._pacing.grace
         if settle:
             self._join_accusers(step)
-        failed = agreement.failed(settle)
+        behind = self._behind() if settle else set()
+        if behind:
+            step.mark("lacks-what-was-delivered")
+        failed = agreement.failed(settle, behind)
         refused = agreement.refused(failed)
         opinion = Opinion(
             self.view.era,
@@ -598,15 +621,20 @@ class MembershipRepair:
 
     @property
     def _lacks(self) -> tuple[UpTo, ...]:
-        """What this process cannot get, of those who are there and of those who are gone."""
-        of_members = (UpTo(source, sequence) for source, sequence in self._agreement.lacking.items())
+        """What this process cannot get, of those who are there and of those who are gone.
+
+        Of whoever is not heard at all, others may still bring it: that is found out in the recovery.
+        """
+        agreement = self._agreement
+        heard = {source: at for source, at in agreement.lacking.items() if source not in agreement.unheard}
+        of_members = (UpTo(source, sequence) for source, sequence in heard.items())
         return tuple(sorted({*self._recovery.lacks, *of_members}))
 
     def _check_consensus(self, step: Step) -> None:
         if self._said is None:
             return
         proposal = self._agreement.proposal(self.attempt, {*self._said.failed, *self._said.refused})
-        if proposal is None or not self._follows_all(proposal):
+        if proposal is None or not self._follows_all(proposal) or self._behind().intersection(proposal.processes):
             return
         assert self.view is not None
         if proposal.processes == self.view.members == (self._context.process,):
@@ -652,7 +680,10 @@ class MembershipRepair:
         context = self._context
         self._become(step, Phase.RECOVERY_INFO)
         sent, number, held = self._ground.halt(step, self.view)
-        held = tuple(UpTo(source, min(last, self._recovery.caps.get(source, last))) for source, last in held)
+        caps = self._caps()
+        if caps:
+            step.mark("cut-lowered")
+        held = tuple(UpTo(source, min(last, caps.get(source, last))) for source, last in held)
         self._record_cut(step, sorted((*held, UpTo(context.process, sent))), f"{self._recovery.proposal.number:016x}")
         timestamp = context.clock.tick(step.now, step.wall)
         primary, attempted = self.primary.last, self.primary.attempted
@@ -880,15 +911,13 @@ class MembershipRepair:
         recovery, proposal = self._recovery, self._recovery.proposal
         step.mark("repair-stalled")
         if self.phase is Phase.CONSENSUS or proposal is None:
-            failed = self._agreement.failed(arbitrate=True)
+            failed = self._agreement.failed(True, self._behind())
             self._agreement.gone |= self._agreement.dissenters(failed | self._agreement.refused(failed))
             self._pacing.since = step.now
             return
         if self.phase is Phase.RECOVERY:
             lacking = self._ground.lacking(recovery.own_origin, recovery.seats)
             recovery.lacks = tuple(point for point in lacking if point.source not in proposal.processes)
-            for missing, sequence in recovery.lacks:
-                recovery.cap(missing, sequence)
             if not recovery.lacks:  # those who could repair it are there
                 self.step_out(step, ViewReason.INCOMPLETE)
                 return
