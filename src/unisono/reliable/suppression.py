@@ -6,8 +6,8 @@ One rule sets every random timer. Who expects r rivals for the same act, at the 
 
 which is a truncated exponential timer: the chance to fire grows towards its end, so that of r rivals the first fires
 after a few distances however many they are, few fire before they have heard it, and nobody waits longer than
-`spread * d * ln(1 + 3 r)`. It stands for the uniform timers of 000 3.3 and 3.4, whose windows would have to be as wide
-as r (E25).
+`spread * d * ln(1 + 3 r)`, nor than `limit`. It stands for the uniform timers of 000 3.3 and 3.4, whose windows would
+have to be as wide as r (E25).
 
 Asking. A receiver expects r = shared * (receivers - 1) rivals, where `shared` is a moving average over what it hears
 others ask for: did it miss the same? It is near 1 when all lose together and near the loss rate when each loses alone.
@@ -68,8 +68,16 @@ class Pace(NamedTuple):
         return duration + duration // 4 + self.least
 
     def race(self, distance: int, rivals: float, chance: float) -> int:
-        """The wait of one among rivals, for a chance drawn from [0, 1)."""
-        return int(self.spread * max(distance, self.least) * log1p(RIVAL_WEIGHT * rivals * chance))
+        """The wait of one among rivals, for a chance drawn from [0, 1).
+
+        Far away the whole race is compressed into `limit`, at the price of more duplicates: of 16 rivals at 150 ms the
+        first acts after 0.29 s and not 0.98 s on average, and 2.1 act and not 1.2.
+        """
+        scale = self.spread * max(distance, self.least)
+        longest = scale * log1p(RIVAL_WEIGHT * rivals)
+        if longest > self.limit:
+            scale *= self.limit / longest
+        return int(scale * log1p(RIVAL_WEIGHT * rivals * chance))
 
 
 class Asked(NamedTuple):

@@ -347,7 +347,7 @@ class Membership:
                 self.on_restarted(step, source)
             elif self.repair.has_left(source) or not (self._follows_views or self._context.shares_view(source)):
                 continue
-            elif self._sends and self._ahead(source):
+            elif self._sends and (self._ahead(source) or self.repair.leaves_out(source)):
                 self.repair.on_gone(step, source)
             elif self._sends and (missing := self._ground.misses(source, step.now)) is not None:
                 self.repair.on_lacking(step, source, missing)

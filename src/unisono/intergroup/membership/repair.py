@@ -826,6 +826,10 @@ class MembershipRepair:
         """A member is known to be out of this process's view, or to go from it."""
         return source in self._agreement.gone or self._agreement.has_said_farewell(source)
 
+    def leaves_out(self, source: ProcessId) -> bool:
+        """Whether a member is not to be in the next view, as this process last said."""
+        return self.repairing and self._said is not None and source in self._said.failed
+
     def _install(
         self, step: Step, message: NewView, origin: Origin | None, reason: ViewReason = ViewReason.SUSPECTED
     ) -> None:
