@@ -37,3 +37,11 @@ def test_what_waits_of_earlier_views_is_not() -> None:
         stream.note_view(number, number, _mark(number))
         assert stream.append([DataMessage(number, number, number, 0, 0, 1, b"x")])
     assert stream.mark_of(1) == _mark(1)
+
+
+def test_what_was_sent_in_a_view_stays_in_it_when_its_source_sends_in_none_before_and_after() -> None:
+    """A source that is drawn into a view sends in it, says its last word, and sends again in none."""
+    stream = _stream()
+    for number, mark in enumerate((NO_VIEW, _mark(1), _mark(1), NO_VIEW), start=1):
+        stream.note_view(number, number, mark)
+    assert [stream.mark_of(number) for number in range(1, 5)] == [NO_VIEW, _mark(1), _mark(1), NO_VIEW]

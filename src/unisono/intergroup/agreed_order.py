@@ -55,6 +55,7 @@ class ByTimestamp(BySource):
     __slots__ = (
         "_met",
         "_order",
+        "_own_place",
         "_pending",
         "_view",
         "awaited",
@@ -71,6 +72,8 @@ class ByTimestamp(BySource):
         self._order = TimestampOrder()
         self._pending: deque[Transition] = deque()
         self._view: AgreedView | None = None
+        self._own_place: StartPoint | None = None
+        """After the last whole message of this process in this order: what it began and gave up is nobody's start."""
         self._met: dict[ProcessId, None] = {}
         """Who was in a view with this process, and has had no other life since."""
         self.awaited: dict[ProcessId, Seat] = {}
@@ -349,6 +352,9 @@ class ByTimestamp(BySource):
         if not self._pending and not self.let_go and self._context.lacks(own.sequence, own.change):
             return False
         self._delivery.hand_own(step)
+        if self._own_place is not None:
+            number = own.number + 1 if own.change is None else self._own_place.number
+            self._own_place = StartPoint(self._context.process, own.sequence + 1, number)
         if own.change is not None:
             self._change(step, Said(own.timestamp, self._context.process, own.sequence, own.change))
         return True
@@ -405,7 +411,7 @@ class ByTimestamp(BySource):
             seat, reason = said.change.seat, ViewReason.SENDS
             stream = self._streams.get(seat.process)
             if seat.process == itself:
-                pass
+                self._own_place = StartPoint(itself, seat.sequence, seat.number)
             elif stream is None or (stream.ending is not None and not self._is_kept(stream)):
                 self._await(step, seat)
             else:
@@ -420,7 +426,7 @@ class ByTimestamp(BySource):
             return
         self.changed.append(view)
         role: Literal["sender", "receiver"] = "sender" if view.seat(itself) is not None else "receiver"
-        start = sorted(self.own_start if member == itself else self._point(member, view) for member in view.members)
+        start = sorted(self._point(member, view) for member in view.members)
         event = View(
             view.id,
             before.id,
@@ -455,6 +461,9 @@ class ByTimestamp(BySource):
 
     def _point(self, member: ProcessId, view: AgreedView) -> StartPoint:
         """Where a member goes on in a view."""
+        if member == self._context.process:
+            assert self._own_place is not None, "a sender has come into the view, or became one in it"
+            return self._own_place
         stream, seat = self._streams.get(member), view.seat(member)
         assert seat is not None
         if stream is None or member in self.awaited or not stream.in_view:  # not there yet, or heard too late
@@ -528,6 +537,7 @@ class ByTimestamp(BySource):
         """Deliver the members of a view from their start points on."""
         seats = {point.source: point for point in start}
         self._view = view
+        self._own_place = seats.get(self._context.process)
         for source, stream in sorted(self._streams.items()):
             point = seats.get(source)
             if point is not None:

@@ -125,8 +125,10 @@ class Stream:
         return StartPoint(self.source, self.window.next, self.next_number)
 
     def note_view(self, first: int, last: int, mark: ViewMark) -> bool:
-        """These sequences were sent in that agreed view. A source is in one view after another; False if it names so
-        many that nothing can be kept of this one."""
+        """These sequences were sent in that agreed view. A source is in one view after another, and in none before and
+        after; False if it names so many that nothing can be kept of this one."""
+        if mark == NO_VIEW:
+            return True
         if mark not in self._spans and len(self._spans) >= WAITING_SPANS_LIMIT:
             return False
         low, high = self._spans.get(mark, (first, last))
