@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.pipeline.agreed_traces import agreed_traces
-from tests.pipeline.traces import Sample, counter_example, sampled, sampled_session
+from tests.pipeline.traces import Sample, counter_example, of_run, sampled, sampled_session
+from tests.properties.test_promises_kept import LURED_AWAY, LURED_FOR_NOTHING
 from unisono.cli.main import run
 from unisono.pipeline.spark.session import start
 from unisono.properties.registry import PROPERTIES
@@ -47,7 +48,11 @@ def spark() -> Iterator[SparkSession]:
 def samples() -> list[Sample]:
     """Small traces, good and damaged, each a run of its own."""
     sessions = [sampled_session(seed) for seed in range(SESSION_TRACES)]
-    return [sampled(seed) for seed in range(TRACES)] + sessions
+    partings = [
+        Sample(f"lured {index}", of_run(trace.rows, f"lured {index}"), good=False)
+        for index, trace in enumerate([*LURED_AWAY, *LURED_FOR_NOTHING])
+    ]
+    return [sampled(seed) for seed in range(TRACES)] + sessions + partings
 
 
 @pytest.fixture(scope="session")

@@ -414,20 +414,28 @@ def test_l10_a_receiver_that_goes_with_fewer_hears_not_all_whom_it_leaves() -> N
     assert followed("receiver", "alice bob", "dave", ["dave"], alone) == CAROL
 
 
-def lured(last: str, time: float = 90, service: str = "RTO", names: str = "") -> list[tuple[object, ...]]:
-    """What L10 says of carol, who leaves alice and bob, who has a view with those members; she does not hear dave."""
+def lured(last: str, time: float = 90, service: str = "RTO", names: str = "") -> Trace:
+    """Carol leaves alice and bob, who has a view with those members; she does not hear dave."""
     trace = agreed()
     trace.agree(50, "carol", "v", {"alice": 1, "bob": 1}, role="receiver")
     trace.agree(time, "bob", "x", dict.fromkeys(last.split(), 1), service=service)
     trace.agree(100, "carol", "w", dict.fromkeys(names.split(), 1), role="receiver")
     trace.fault(80, "cut", "begin", sides=[["alice", "bob", "carol"], ["bob", "dave"]])
-    return places(of(trace, "L10"))
+    return trace
+
+
+LURED_AWAY = [lured("bob dave"), lured("bob dave", time=100)]
+LURED_FOR_NOTHING = [
+    lured("alice bob"),
+    lured("bob dave", time=100.001),
+    lured("bob dave", service="RSO"),
+    lured("bob dave", names="alice"),  # she goes with as many as she leaves
+]
 
 
 def test_l10_a_receiver_that_goes_with_fewer_cannot_follow_a_view_with_one_whom_it_does_not_hear() -> None:
-    assert lured("bob dave") == lured("bob dave", time=100) == []
-    assert lured("alice bob") == lured("bob dave", time=100.001) == lured("bob dave", service="RSO") == CAROL
-    assert lured("bob dave", names="alice") == CAROL  # she goes with as many as she leaves
+    assert [of(trace, "L10") for trace in LURED_AWAY] == [[], []]
+    assert [places(of(trace, "L10")) for trace in LURED_FOR_NOTHING] == [CAROL] * 4
 
 
 def failed(
