@@ -210,7 +210,8 @@ class BySource:
     def part_with_receivers(self, step: Step, view: AgreedView | None) -> None:
         """Let go of those who have said their last word as senders, and are not in a view any more."""
         for source, stream in sorted(self._streams.items()):
-            if stream.has_said_last and stream.ending is None and (view is None or view.seat(source) is None):
+            gone = stream.ending is None and (view is None or view.seat(source) is None)
+            if gone and stream.has_said_last and not stream.is_back_after(stream.window.next - 1):
                 self._let_go(step, stream, ViewReason.ONLY_RECEIVES)
 
     def _on_whole(self, step: Step, stream: Stream, message: DataMessage, data: bytes) -> None:
