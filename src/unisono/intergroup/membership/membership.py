@@ -294,11 +294,16 @@ class Membership:
             self._on_changed(step, ordered.changed.pop(0))
 
     def _order_changes(self, step: Step) -> None:
-        """A sender whose application has another service applies what was said when nothing earlier can come."""
+        """A sender whose application has another service applies what was said when nothing earlier can come.
+
+        While the end of the view is being agreed nothing is: what this process said that it brings stays true.
+        """
         view = self._context.agreed
         if view is None or not self._sends:
             if self._following.entering is None:
                 self._following.said.clear()
+            return
+        if self.repair.halted:
             return
         waiting = self._following.said
         waiting.sort(key=lambda said: (said.timestamp, said.source))

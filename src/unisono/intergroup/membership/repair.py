@@ -344,7 +344,9 @@ class MembershipRepair:
                 self._start(step)  # together they may be the primary component now
                 self._reconsider(step)
             return
-        self._rollback_unless(step, self.phase is Phase.CONSENSUS)
+        if self.phase is not Phase.CONSENSUS:
+            self._rollback(step)
+            self._said = None  # what this process said that it brings holds no longer
         for process in set(view.members) - set(before.members):
             self._agreement.procs.add(process)
             self._suspicion.watch(process, step.now)
