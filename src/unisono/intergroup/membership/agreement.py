@@ -173,8 +173,8 @@ class Agreement:
     def _at_odds(self, out: set[ProcessId]) -> set[ProcessId]:
         """The fewest, roughly, without whom nobody accuses anybody: the one at odds with most goes first.
 
-        A lone accuser of somebody who hears it goes before the accused, and who comes from a smaller view before one
-        from a larger: a stranger drives no member out.
+        Of two from different views the one of the smaller goes, whoever accuses whom: a stranger drives no member out. Of
+        one view a lone accuser of somebody who hears it goes before the accused.
         """
         eras = Counter(map(self._era_of, self.procs - out))
         odds = {
@@ -187,9 +187,12 @@ class Agreement:
         while odds:
             weights: dict[ProcessId, int] = {}
             for process, suspect in odds:
+                sizes = eras[self._era_of(process)], eras[self._era_of(suspect)]
                 mutual = (suspect, process) in odds
-                weights[process] = weights.get(process, 0) + (2 if mutual else 3)
-                weights[suspect] = weights.get(suspect, 0) + 2
+                against_accuser = (2 if mutual else 3) if sizes[0] == sizes[1] else int(sizes[0] < sizes[1]) * 3
+                against_accused = 2 if sizes[0] == sizes[1] else int(sizes[1] < sizes[0]) * 3
+                weights[process] = weights.get(process, 0) + against_accuser
+                weights[suspect] = weights.get(suspect, 0) + against_accused
             worst = max(weights, key=lambda process: (weights[process], -eras[self._era_of(process)], process))
             dropped.add(worst)
             odds = {pair for pair in odds if worst not in pair}
