@@ -356,7 +356,9 @@ class ByTimestamp(BySource):
             number = own.number + 1 if own.change is None else self._own_place.number
             self._own_place = StartPoint(self._context.process, own.sequence + 1, number)
         if own.change is not None:
-            self._change(step, Said(own.timestamp, self._context.process, own.sequence, own.change))
+            assert self._view is not None, "messages are delivered in a view"
+            said = Said(own.timestamp, self._context.process, own.sequence, own.change, self._view.mark)
+            self._change(step, said)
         return True
 
     def _own_is_next(self, first: tuple[tuple[int, int, ProcessId], Stream] | None) -> bool:
@@ -381,7 +383,8 @@ class ByTimestamp(BySource):
             if change is None:
                 step.note(Reason.BAD_CHANGE)
             else:
-                self._change(step, Said(message.timestamp, source, message.sequence, change))
+                assert self._view is not None, "messages are delivered in a view"
+                self._change(step, Said(message.timestamp, source, message.sequence, change, self._view.mark))
         else:
             try:
                 data = stream.whole(message)

@@ -106,7 +106,8 @@ class Entering:
             key=lambda one: (one.timestamp, one.source),
         )
         for one in self._said:
-            view = view.after(one) or view
+            if one.mark == view.mark:
+                view = view.after(one) or view
         self.view = view
         if self._floor is not None:
             self._floor = max(self._floor, view.id.start)

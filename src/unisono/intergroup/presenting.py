@@ -100,8 +100,8 @@ class BySource:
 
     def note_changes(self, messages: Sequence[OwnMessage]) -> None:
         """What this process itself said of who sends."""
-        itself = self._context.process
-        self.said += [Said(own.timestamp, itself, own.sequence, own.change) for own in messages if own.change]
+        itself, mark = self._context.process, self._context.mark
+        self.said += [Said(own.timestamp, itself, own.sequence, own.change, mark) for own in messages if own.change]
 
     def resume(self, step: Step) -> bool:
         """The application has room again; True when something had waited for it."""
@@ -198,7 +198,8 @@ class BySource:
         if change is None:
             step.note(Reason.BAD_CHANGE)
             return True
-        self.said.append(Said(message.timestamp, stream.source, message.sequence, change))
+        mark = stream.mark_of(message.sequence)
+        self.said.append(Said(message.timestamp, stream.source, message.sequence, change, mark))
         if isinstance(change, SenderAdded):
             return True
         stream.farewell = message.sequence

@@ -173,8 +173,8 @@ class Agreement:
     def _at_odds(self, out: set[ProcessId]) -> set[ProcessId]:
         """The fewest, roughly, without whom nobody accuses anybody: the one at odds with most goes first.
 
-        Of two from different views the one of the smaller goes, whoever accuses whom: a stranger drives no member out. Of
-        one view a lone accuser of somebody who hears it goes before the accused.
+        Of two from different views the one of the smaller goes, whoever accuses whom: a stranger drives no member out.
+        Of one view a lone accuser of somebody who hears it goes before the accused.
         """
         eras = Counter(map(self._era_of, self.procs - out))
         odds = {

@@ -296,7 +296,8 @@ class Membership:
     def _order_changes(self, step: Step) -> None:
         """A sender whose application has another service applies what was said when nothing earlier can come.
 
-        While the end of the view is being agreed nothing is: what this process said that it brings stays true.
+        A word counts in the era that it was said in: one of a later era waits until that stands here, if it does. While
+        the end of the view is being agreed nothing is applied: what this process said that it brings stays true.
         """
         view = self._context.agreed
         if view is None or not self._sends:
@@ -311,10 +312,12 @@ class Membership:
         reached = min((stream.reached for stream in streams if stream is not None), default=self._context.clock.last)
         while waiting and waiting[0].timestamp <= reached:
             said = waiting[0]
+            if said.mark.start > view.mark.start:
+                break
             if said.source == self._context.process and self._context.lacks(said.sequence, said.change):
                 break  # somebody may still lack it
             del waiting[0]
-            following = view.after(said) if said.timestamp > view.era.start else None
+            following = view.after(said) if said.mark == view.mark else None
             if following is not None:
                 view = following
                 self._on_changed(step, view)

@@ -21,12 +21,13 @@ class Gone(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a member said of who sends, and its place in the order."""
+    """What a member said of who sends, its place in the order, and the era that it said it in."""
 
     timestamp: int
     source: ProcessId
     sequence: int
     change: Change
+    mark: ViewMark
 
 
 class AgreedView(Struct, frozen=True):
