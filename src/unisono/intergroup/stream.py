@@ -234,7 +234,7 @@ class Stream:
         return self.farewell is not None and self.window.next == self.farewell + 1
 
     def is_back_after(self, last: int) -> bool:
-        """Whether the source sends, or is about to, since its last word as a sender: it counts this process as before."""
+        """Whether the source sends, or is about to, since its last word: it counts this process as before."""
         sequence, leaving = self._alive
         return self.window.highest > last or (sequence >= last and not leaving)
 
