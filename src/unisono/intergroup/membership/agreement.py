@@ -198,10 +198,12 @@ class Agreement:
             odds = {pair for pair in odds if worst not in pair}
         return dropped - {self._process}
 
-    def _failed_by(self, process: ProcessId) -> tuple[ProcessId, ...]:
-        """Whom a member of another view leaves out: whoever merges with it cannot have both."""
+    def _failed_by(self, process: ProcessId) -> Iterable[ProcessId]:
+        """Whom a process leaves out that comes from another view than it does: whoever merges cannot have both."""
         opinion = self.opinions.get(process)
-        return () if opinion is None or opinion.view == self._era else opinion.failed
+        if opinion is None or opinion.view != self._era:
+            return () if opinion is None else opinion.failed
+        return [one for one in opinion.failed if self._era_of(one) != self._era]
 
     def _era_of(self, process: ProcessId) -> ViewId | None:
         """The view that a process comes from, as it says."""

@@ -937,14 +937,17 @@ class MembershipRepair:
         self._reconsider(step)
 
     def _let_strangers_be(self, step: Step) -> None:
-        """A stranger that says nothing does not hold members up: perhaps it only receives by now."""
+        """A stranger that says nothing, or is not followed here, does not hold members up: perhaps it only receives by
+        now, or its way to this process is broken."""
         assert self.view is not None
-        strangers = self._agreement.procs - set(self.view.members) - self._agreement.gone
-        for silent in sorted(self._agreement.silent_of(strangers)):
+        agreement = self._agreement
+        strangers = agreement.procs - set(self.view.members) - agreement.gone
+        unheard = {stranger for stranger in strangers if not self._ground.follows(stranger)}
+        for stranger in sorted(agreement.silent_of(strangers) | unheard):
             step.mark("stranger-let-be")
-            self._agreement.gone.add(silent)
-            if self._ground.may_merge(silent):  # it still sends, and would be asked again at once
-                self._merging.reluctance.on_failed(silent, step.now)
+            agreement.gone.add(stranger)
+            if self._ground.may_merge(stranger):  # it still sends, and would be asked again at once
+                self._merging.reluctance.on_failed(stranger, step.now)
 
     def _say_again(self, step: Step) -> None:
         if self._pacing.is_time_to_say_again(step.now):
