@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint check test campaign hierarchy audience explore missed partitions state sessions structured torture every-step anew sink live sweep good-traces large-damages bench bench-pipeline bench-statistics bench-hooks bench-sessions bench-compare docs lock clean
+.PHONY: help setup demo format lint check test campaign kept hierarchy audience explore missed partitions state sessions structured torture every-step anew sink live sweep good-traces large-damages bench bench-pipeline bench-statistics bench-hooks bench-sessions bench-compare docs lock clean
 
 BIN := .venv/bin
 STAMP := .venv/stamp
@@ -61,6 +61,13 @@ campaign: $(STAMP) ## Run 240 seeds of chaos and of vs-chaos, and 20 of every ot
 		seeds=$(OTHER_SEEDS); case $$name in *chaos) seeds=$(SEEDS);; esac; \
 		echo "$(BIN)/unisono simulate $$name --seeds $$seeds"; \
 		$(BIN)/unisono simulate $$name --seeds $$seeds || status=1; done; exit $$status
+
+KEPT_SEEDS = $(if $(filter file,$(origin SEEDS)),0:50,$(SEEDS))
+
+kept: $(STAMP) ## Run every scenario in which a promise once broke, over 50 seeds; SEEDS= chooses others
+	@status=0; for file in tests/simulation/kept/*.toml; do \
+		echo "$(BIN)/unisono simulate $$file --seeds $(KEPT_SEEDS)"; \
+		$(BIN)/unisono simulate $$file --seeds $(KEPT_SEEDS) > .kept.txt || { status=1; cat .kept.txt; }; done; rm -f .kept.txt; exit $$status
 
 hierarchy: $(STAMP) ## Hold the control hierarchy of 20, 200 and 1,000 sites to its figures, and let a third of its coordinators crash
 	$(BIN)/python -m tests.campaigns.hierarchy

@@ -53,3 +53,15 @@ def test_a_stranger_goes_with_the_members_of_the_view_that_it_merges_with() -> N
     found.opinions = {BOB: opinion(DAVE), CAROL: opinion(DAVE), DAVE: opinion(view=ELSEWHERE)}
     assert found.failed(False) == set()
     assert found.failed(True) == {DAVE}
+
+
+def test_a_member_that_leaves_a_stranger_out_stays_and_the_stranger_goes() -> None:
+    """Bob does not follow dave, whom alice and carol would merge with, and says so without having heard from it."""
+    found = Agreement(ALICE)
+    found.begin((BOB, CAROL), ERA)
+    found.invite(DAVE)
+    found.opinions = {BOB: opinion(DAVE), CAROL: opinion(), DAVE: opinion(view=ELSEWHERE)}
+    assert found.failed(False) == set()
+    assert found.failed(True) == {DAVE}
+    found.opinions[BOB] = Opinion(ERA, 2, (ALICE, BOB, CAROL, DAVE), (DAVE,), (DAVE,), (), (), False, 0)
+    assert found.failed(True) == {DAVE}, "nor does a lone accuser go in the stranger's place"

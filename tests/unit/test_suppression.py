@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import log1p
 from random import Random
 from statistics import mean
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -282,3 +284,13 @@ class TestRepairing:
         assert timing.hold_down(FAR) >= 2 * FAR
         assert timing.hold_down(0) > 0
         assert timing.hold_down(None) == timing.hold_down(PACE.unknown)
+
+
+def test_a_race_far_away_is_over_within_the_limit_and_keeps_its_shape() -> None:
+    pace = Pace(limit=SECOND)
+    far, near = 150 * MILLISECOND, 10 * MILLISECOND
+    assert pace.race(far, 15, 1.0) == pytest.approx(SECOND, rel=1e-6)
+    assert pace.race(near, 15, 1.0) == pytest.approx(pace.spread * near * log1p(3 * 15), rel=1e-6)
+    for chance in (0.0, 0.1, 0.5):
+        assert pace.race(far, 15, chance) / SECOND == pytest.approx(log1p(45 * chance) / log1p(45), abs=1e-6)
+    assert pace.race(far, 0, 1.0) == 0
