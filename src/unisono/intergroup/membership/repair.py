@@ -52,6 +52,8 @@ WITHDRAWALS = 3
 """How often in one repair a process may be accused and heard again before the accusation stays."""
 REMEMBERED = 4096
 """Of how many processes the last attempt is remembered."""
+BROUGHT_AT_ONCE = 32
+"""So many messages that a member lacks are sent to it for one word of it; those after them, when it says so again."""
 HISTORY = 8
 """How many of the last views are told to who missed them."""
 
@@ -557,7 +559,7 @@ class MembershipRepair:
 
     def _bring(self, step: Step, opinion: Opinion, address: Address) -> None:
         """A member cannot get a message (PFailBlock): who has it sends it to that member at once."""
-        for missing, sequence in opinion.lacks:
+        for missing, sequence in opinion.lacks[:BROUGHT_AT_ONCE]:
             self._ground.bring(step, missing, sequence, address)
 
     def _behind(self) -> set[ProcessId]:
