@@ -45,18 +45,3 @@ def test_what_was_sent_in_a_view_stays_in_it_when_its_source_sends_in_none_befor
     for number, mark in enumerate((NO_VIEW, _mark(1), _mark(1), NO_VIEW), start=1):
         stream.note_view(number, number, mark)
     assert [stream.mark_of(number) for number in range(1, 5)] == [NO_VIEW, _mark(1), _mark(1), NO_VIEW]
-
-
-def test_a_source_is_back_when_it_has_sent_or_said_that_it_lives_since_its_last_word() -> None:
-    stream = _stream()
-    assert stream.append([DataMessage(1, 1, 1, 0, 0, 1, b"x")])
-    assert not stream.is_back_after(1), "nothing was heard since"
-    stream.on_said(0, 5, leaving=False)
-    assert not stream.is_back_after(1), "it had not said its word yet"
-    stream.on_said(1, 6, leaving=True)
-    assert not stream.is_back_after(1)
-    stream.on_said(1, 7, leaving=False)
-    assert stream.is_back_after(1)
-    stream.on_said(1, 8, leaving=True)
-    assert stream.append([DataMessage(2, 2, 9, 0, 0, 1, b"x")])
-    assert stream.is_back_after(1)

@@ -24,7 +24,7 @@ def test_the_stream_that_is_furthest_behind_is_waited_for() -> None:
     order.admit(a)
     order.admit(b)
     assert order.first() == ((10, 1, a.source), a)
-    a.on_said(0, 30, False)
+    a.on_said(0, 30)
     order.refresh(a)
     assert order.first() == ((20, 1, b.source), b)
 
@@ -36,7 +36,7 @@ def test_the_places_that_are_kept_do_not_grow_while_somebody_is_waited_for() -> 
     order.admit(a)
     order.admit(b)
     for timestamp in range(21, 10_000):
-        b.on_said(0, timestamp, False)
+        b.on_said(0, timestamp)
         order.refresh(b)
     assert len(order) < 100
     assert order.first() == ((10, 1, a.source), a)

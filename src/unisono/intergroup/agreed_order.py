@@ -496,8 +496,6 @@ class ByTimestamp(BySource):
             self._order.remove(process)
             if any(transition.view.seat(process) is not None for transition in self._pending):
                 return  # it comes back with a view that is agreed already
-            if stream.is_back_after(last):
-                return  # it counts this process still, which may have what it sends from here on
             stream.farewell = last
             stream.become_ending(ViewReason.ONLY_RECEIVES)
             self.over.append((stream, ViewReason.ONLY_RECEIVES))

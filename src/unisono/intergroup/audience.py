@@ -145,9 +145,9 @@ class Audience:
         listener.progressed = now
         return True
 
-    def clear(self, now: int) -> dict[ProcessId, int]:
-        """Nobody counts any more; who did, under which activation."""
-        counted = {receiver: listener.attempt for receiver, listener in self._listeners.items()}
+    def clear(self, now: int, received: int = 0) -> dict[ProcessId, int]:
+        """Nobody who has received so much counts any more; who did, under which activation."""
+        counted = {one: listener.attempt for one, listener in self._listeners.items() if listener.received >= received}
         for receiver in counted:
             self.drop(receiver, now)
         return counted

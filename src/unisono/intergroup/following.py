@@ -336,7 +336,7 @@ class Following:
         self.reporting.on_way_of_reporting(step, stream, message.reporting)
         self._repairing.release(source, message.stable, message.view)
         self._learn_end(step, stream, message.sequence)
-        stream.on_said(message.sequence, message.timestamp, message.leaving)
+        stream.on_said(message.sequence, message.timestamp)
         if self._context.settings.service == "timestamp":
             self._present_news(step, stream)
 

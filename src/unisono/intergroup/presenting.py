@@ -212,7 +212,7 @@ class BySource:
         """Let go of those who have said their last word as senders, and are not in a view any more."""
         for source, stream in sorted(self._streams.items()):
             gone = stream.ending is None and (view is None or view.seat(source) is None)
-            if gone and stream.has_said_last and not stream.is_back_after(stream.window.next - 1):
+            if gone and stream.has_said_last:
                 self._let_go(step, stream, ViewReason.ONLY_RECEIVES)
 
     def _on_whole(self, step: Step, stream: Stream, message: DataMessage, data: bytes) -> None:

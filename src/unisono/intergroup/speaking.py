@@ -182,6 +182,12 @@ class Speaking:
         self._lingers = True
         self._release(step)
 
+    def speak_again(self, step: Step) -> None:
+        """This process is to be a sender again, before all have let it go: who has what it sent until now is to follow
+        it anew. A member that has not come to its last word yet would throw away what comes after that."""
+        if self._lingers:
+            self._released = self.audience.clear(step.now, self.sending.last_sequence)
+
     def _go(self, step: Step) -> None:
         """Everybody has what this process sent as a sender."""
         self._lingers = False

@@ -29,7 +29,6 @@ class Stream:
     """The reliable, source ordered stream of one active source."""
 
     __slots__ = (
-        "_alive",
         "_announced",
         "_datagram_bytes",
         "_spans",
@@ -102,8 +101,6 @@ class Stream:
         """The source has moved on from this process's view: nothing more of it belongs there."""
         self._spans: dict[ViewMark, tuple[int, int]] = {}
         self._announced: tuple[int, int] = (0, 0)
-        self._alive: tuple[int, bool] = (0, True)
-        """What the source had sent when it last said that it lives, and whether it was leaving."""
         self.address = address
         self.attempt = grant.attempt
         self.patience = grant.patience
@@ -210,9 +207,8 @@ class Stream:
             return FOREVER, 1
         return (FOREVER if self.ending is not None and head is None else self.reached), 1
 
-    def on_said(self, sequence: int, timestamp: int, leaving: bool) -> None:
+    def on_said(self, sequence: int, timestamp: int) -> None:
         """The source has said the time, having sent up to `sequence`: it counts when all of that is here (E3)."""
-        self._alive = sequence, leaving
         if timestamp > self._announced[1]:
             self._announced = (sequence, timestamp)
         self.settle_time()
@@ -232,11 +228,6 @@ class Stream:
     def has_said_last(self) -> bool:
         """Whether the last message taken was the last word of its source as a sender."""
         return self.farewell is not None and self.window.next == self.farewell + 1
-
-    def is_back_after(self, last: int) -> bool:
-        """Whether the source sends, or is about to, since its last word: it counts this process as before."""
-        sequence, leaving = self._alive
-        return self.window.highest > last or (sequence >= last and not leaving)
 
     @property
     def crowded(self) -> bool:

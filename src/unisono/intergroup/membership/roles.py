@@ -186,6 +186,7 @@ class Roles:
         if self.turn is not Turn.TO_SENDER:
             self.turn = Turn.TO_SENDER
             self._tries = 0
+            self._speaking.speak_again(step)
             self._context.turns = self._context.speaks = True
             self._sending.paused = True
             step.record(MembershipRow(kind="TO_SENDER"))
