@@ -46,13 +46,17 @@ def receivers_stay_halted(patch: pytest.MonkeyPatch) -> None:
 
 @planted_bug("one broken link parts who hear each other", "awaited-senders", "L10")
 def all_lose_patience(patch: pytest.MonkeyPatch) -> None:
+    """Nor does anybody pass on that one of the two only receives yet."""
     patch.setattr(Agreement, "_join_in", lambda self, suspect: set())
     patch.setattr(Agreement, "_at_odds", lambda self, out: set())
+    patch.setattr(MembershipRepair, "_tell_of_leavers", lambda self, *arguments: None)
 
 
 @planted_bug("who was stopped once is defended by those who do not hear it", "lone-accuser", "L10")
 def excuses_count_against_others(patch: pytest.MonkeyPatch) -> None:
+    """Nor does one that says nothing go before who accuses it."""
     patch.setattr(MembershipRepair, "_join_accusers", lambda self, step: None)
+    patch.setattr(Agreement, "_era_of", lambda self, process: self._era)
 
 
 @planted_bug("nobody is accused of a message that does not come", "undeliverable", "L9")

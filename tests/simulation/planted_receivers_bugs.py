@@ -46,6 +46,8 @@ def lower_is_nobody(patch: pytest.MonkeyPatch) -> None:
 @planted_bug("receivers go with whoever goes first, and that is one that was left behind", "step-out-drags", "L10")
 def first_branch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReceiverRepair, "_prefers", lambda self, *arguments: True)
+    patch.setattr(ReceiverRepair, "_is_largest", lambda self, message, now: True)
+    patch.setattr(ReceiverRepair, "_rank", lambda self, candidates, view: sorted(candidates))
     patch.setattr(StreamGround, "misses", lambda self, source, now: None)
     patch.setattr(MembershipRepair, "on_lacking", lambda self, step, peer, sequence: None)
 

@@ -237,21 +237,27 @@ class ReceiverRepair:
         if view is not None:
             later = [one for one in candidates if self._marks[one].start > view.mark.start]
             candidates = later or candidates
-        followed = [] if view is None else [self._marks[one] for one in candidates if view.seat(one) is not None]
-        present = [self._marks[one] for one in candidates]
-        ranked = sorted(
-            candidates,
-            key=lambda one: (followed.count(self._marks[one]), present.count(self._marks[one]), self._marks[one], one),
-            reverse=True,
-        )
+        ranked = self._rank(candidates, view)
         settings = self._context.settings
         overdue = 0 if view is not None else max(0, step.now - self._looks_since - settings.patience)
         source = ranked[overdue // settings.keep_alive % len(ranked)]
         request = ViewRequest(source, None if view is None else view.era)
         self._context.tell(step, self._addresses[source], request)
 
+    def _rank(self, candidates: list[ProcessId], view: AgreedView | None) -> list[ProcessId]:
+        """Whom to ask first: who is where most of this process's view went, or in the largest view, or the latest."""
+        followed = [] if view is None else [self._marks[one] for one in candidates if view.seat(one) is not None]
+        present = [self._marks[one] for one in candidates]
+        return sorted(
+            candidates,
+            key=lambda one: (followed.count(self._marks[one]), present.count(self._marks[one]), self._marks[one], one),
+            reverse=True,
+        )
+
     def _on_new_view(self, step: Step, source: ProcessId, message: NewView) -> None:
         ordered, view = self._following.ordered, self._view
+        if source in self._marks and any(seat.process == source for seat in message.seats):
+            self._marks[source] = max(self._marks[source], message.era.mark)  # nothing else may have said so yet
         if ordered is not None and view is not None and message.era == view.era:
             self._on_standing(step, ordered, source, message)
             return
