@@ -22,8 +22,8 @@ from unisono.trace.schema import AnyRow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TRACES = 2000
-SESSION_TRACES = 600
+TRACES = 1200
+SESSION_TRACES = 400
 
 Places = Counter[tuple[object, ...]]
 """How often a run breaks a property at a place."""

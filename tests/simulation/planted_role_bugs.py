@@ -117,7 +117,7 @@ def added_twice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(AgreedView, "_with", with_seat)
 
 
-@planted_bug("a second sponsor adds who only receives again", "a sponsor speaks late", "M4", "L1", "L2", "L5")
+@planted_bug("a second sponsor adds who only receives again", "a sponsor speaks late", "M4", "L1", "L2", "L5", "L10")
 def added_late(patch: pytest.MonkeyPatch) -> None:
     def with_seat(self: AgreedView, view: ViewId, seat: Seat) -> AgreedView | None:
         if self.seat(seat.process) is not None:
