@@ -133,7 +133,7 @@ class Context:
         return self.agreed is not None and self.agreed.seat(process) is not None
 
     def is_behind(self, process: ProcessId, view: ViewMark) -> bool:
-        """Whether a member of this process's agreed view was heard in a later one."""
+        """True for a member of this process's agreed view that was heard in a later one."""
         return self.shares_view(process) and view.start > self.mark.start
 
     def wants(self, name: str) -> bool:

@@ -104,7 +104,7 @@ class Agreement:
                 yield process, opinion
 
     def failed(self, arbitrate: bool, behind: Collection[ProcessId] = ()) -> set[ProcessId]:
-        """Who is left out, by all that is known, and who cannot get what this process has delivered.
+        """Processes left out of the next view, by all that is known; the `behind` cannot get what was delivered here.
 
         `arbitrate` when waiting longer would change nothing.
         """

@@ -368,7 +368,7 @@ class Membership:
                     self.repair.step_out(step, reason)
 
     def _ahead(self, source: ProcessId) -> bool:
-        """Whether a member was heard in a later view, or has left this one and says that it begins anew."""
+        """True for a member that was heard in a later view, or has left this one and says that it begins anew."""
         stream, view = self._following.streams.get(source), self._context.agreed
         if stream is None or view is None:
             return False

@@ -45,7 +45,7 @@ class Pacing:
         return self._settings.suspicion // 2
 
     def patience(self, rank: int) -> int:
-        """How long a phase may stand still before somebody is named who holds it up.
+        """The time that a phase may stand still before somebody is named who holds it up.
 
         A process of a higher rank waits for those of a lower one, which know more of the cause and name it first.
         """

@@ -53,7 +53,7 @@ WITHDRAWALS = 3
 REMEMBERED = 4096
 """Of how many processes the last attempt is remembered."""
 BROUGHT_AT_ONCE = 32
-"""So many messages that a member lacks are sent to it for one word of it; those after them, when it says so again."""
+"""The most messages that are sent to a member for one word of what it lacks; it says it again for more."""
 HISTORY = 8
 """How many of the last views are told to who missed them."""
 
@@ -305,7 +305,7 @@ class MembershipRepair:
             self._drop_charges(step)
 
     def _drop_charges(self, step: Step) -> None:
-        """What had not come has come after all: the view need not end before it, and nobody is accused of it."""
+        """A message that was lacking has come: the view need not end before it, and nobody is accused of it."""
         lacking, recovery = self._agreement.lacking, self._recovery
         came = [source for source, sequence in lacking.items() if not self._ground.still_lacks(source, sequence)]
         lacks = tuple(point for point in recovery.lacks if self._ground.still_lacks(*point))
@@ -625,7 +625,7 @@ class MembershipRepair:
 
     @property
     def _lacks(self) -> tuple[UpTo, ...]:
-        """What this process cannot get, of those who are there and of those who are gone.
+        """Messages that this process cannot get, of those who are there and of those who are gone.
 
         Of whoever is not heard at all, others may still bring it: that is found out in the recovery.
         """
@@ -831,7 +831,7 @@ class MembershipRepair:
         return source in self._agreement.gone or self._agreement.has_said_farewell(source)
 
     def leaves_out(self, source: ProcessId) -> bool:
-        """Whether a member is not to be in the next view, as this process last said."""
+        """True for a member that is not to be in the next view, as this process last said."""
         return self.repairing and self._said is not None and source in self._said.failed
 
     def _install(

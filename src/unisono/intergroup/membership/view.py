@@ -21,7 +21,7 @@ class Gone(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a member said of who sends, its place in the order, and the era that it said it in."""
+    """A member's word of who sends, its place in the order, and the era that it was said in."""
 
     timestamp: int
     source: ProcessId
