@@ -364,8 +364,10 @@ class ReceiverRepair:
         return self._out.get(member) == view.mark or (stream is not None and stream.farewell is not None)
 
     def _is_largest(self, message: NewView, now: int) -> bool:
-        """No view of more senders, as far as they are followed and were heard lately, stands beside this one. After all of
-        patience any view will do: one sender of the largest may be out of reach."""
+        """No view of more senders that are followed and were heard lately stands beside this one.
+
+        After all of patience any view will do: one sender of the largest may be out of reach.
+        """
         if now - self._looks_since >= self._context.settings.patience:
             return True
         least = least_silence(self._context.settings)
