@@ -183,7 +183,7 @@ def test_a_last_word_that_one_acted_on_parts_nobody(seed: int, latency: int) -> 
     world = run_world(replace(drawn, network=replace(drawn.network, latency=latency)))
     assert world.monitors.violations == []
     assert world.marks["let-go"] == 1
-    assert world.marks["excluded"] == world.marks["stepped-out"] == 0
+
     for process in ("p0", "p1", "p2"):
         assert standstill(world, process) < 3 * SECOND // 2  # 1 s of it is suspicion
     views = {
@@ -198,7 +198,6 @@ def test_with_the_last_word_forgotten_members_that_hear_each_other_part(monkeypa
     (bug,) = (bug for bug in PLANTED_LEAVING if bug.scenario == "last-word")
     bug.plant(monkeypatch)
     world = run_world(kept("last-word", 0))
-    assert world.marks["excluded"]
     assert bug.properties & set(world.monitors.counts)
 
 
