@@ -177,6 +177,7 @@ class Agreement:
         Of one view a lone accuser of somebody who hears it goes before the accused.
         """
         eras = Counter(map(self._era_of, self.procs - out))
+        del eras[None]  # those that have said nothing are no view, however many they are
         odds = {
             (process, suspect)
             for process in self.procs - out
