@@ -226,7 +226,7 @@ class Stream:
 
     @property
     def has_said_last(self) -> bool:
-        """Whether the last message taken was the last word of its source as a sender."""
+        """True when the last message taken was the last word of its source as a sender."""
         return self.farewell is not None and self.window.next == self.farewell + 1
 
     @property
