@@ -65,3 +65,19 @@ def test_a_member_that_leaves_a_stranger_out_stays_and_the_stranger_goes() -> No
     assert found.failed(True) == {DAVE}
     found.opinions[BOB] = Opinion(ERA, 2, (ALICE, BOB, CAROL, DAVE), (DAVE,), (DAVE,), (), (), False, 0)
     assert found.failed(True) == {DAVE}, "nor does a lone accuser go in the stranger's place"
+
+
+def test_strangers_that_leave_this_process_out_take_none_of_its_view_from_it() -> None:
+    """Dave and erin, whose view is the larger one, leave out alice and those who are with her."""
+    erin, frank = ProcessId("erin", 1), ProcessId("frank", 1)
+    found = Agreement(ALICE)
+    found.begin((BOB, CAROL), ERA)
+    for stranger in (DAVE, erin, frank):
+        found.invite(stranger)
+    members = {BOB: opinion(), CAROL: opinion()}
+    strangers = {one: opinion(ALICE, BOB, CAROL, view=ELSEWHERE) for one in (DAVE, erin, frank)}
+    found.opinions = {**members, **strangers, frank: opinion(view=ELSEWHERE)}
+    assert found.failed(True) == set()
+    assert found.refused(set()) == {DAVE, erin}
+    found.opinions[frank] = opinion(BOB, view=ELSEWHERE)
+    assert found.failed(True) == {frank}, "nor does one that they came without"

@@ -174,15 +174,17 @@ class Agreement:
         """The fewest, roughly, without whom nobody accuses anybody: the one at odds with most goes first.
 
         Of two from different views the one of the smaller goes, whoever accuses whom: a stranger drives no member out.
+        A stranger that leaves this process out is not in its next view, and is at odds with nobody there.
         Of one view a lone accuser of somebody who hears it goes before the accused.
         """
-        eras = Counter(map(self._era_of, self.procs - out))
+        considered = {process for process in self.procs - out if not self._is_left_out_by_stranger(process)}
+        eras = Counter(map(self._era_of, considered))
         del eras[None]  # those that have said nothing are no view, however many they are
         odds = {
             (process, suspect)
-            for process in self.procs - out
+            for process in considered
             for suspect in {*self._accused_by(process), *self._failed_by(process)}
-            if suspect in self.procs - out and suspect != process
+            if suspect in considered and suspect != process
         }
         dropped: set[ProcessId] = set()
         while odds:
@@ -205,6 +207,11 @@ class Agreement:
         if opinion is None or opinion.view != self._era:
             return () if opinion is None else opinion.failed
         return [one for one in opinion.failed if self._era_of(one) != self._era]
+
+    def _is_left_out_by_stranger(self, process: ProcessId) -> bool:
+        """Whether a process from another view leaves this one out."""
+        opinion = self.opinions.get(process)
+        return opinion is not None and opinion.view != self._era and self._process in opinion.failed
 
     def _era_of(self, process: ProcessId) -> ViewId | None:
         """The view that a process comes from, as it says."""

@@ -528,7 +528,9 @@ class MembershipRepair:
             agreement.procs.add(source)
         if wants_me and source not in agreement.gone and len(agreement.procs | opinion.members) <= MEMBER_LIMIT:
             same = opinion.view == self.view.era
-            agreement.procs |= {one for one in opinion.members if not (same and self._has_gone(one))}
+            for one in sorted(opinion.members - agreement.procs):
+                if not (same and self._has_gone(one)):
+                    agreement.invite(one)
         for watched in agreement.procs - {self._context.process}:
             self._suspicion.watch(watched, step.now)
         for suspect in opinion.accused:
