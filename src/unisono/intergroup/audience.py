@@ -114,6 +114,7 @@ class Audience:
         self.ordered += listener.ordered
         listener.mark = receiver_mark(self._itself, receiver, listener.attempt)
         self._marks ^= listener.mark
+        self._gone.pop(listener.mark, None)
 
     def drop(self, receiver: ProcessId, now: int) -> None:
         listener = self._listeners.pop(receiver, None)
@@ -145,9 +146,9 @@ class Audience:
         listener.progressed = now
         return True
 
-    def clear(self, now: int, received: int = 0) -> dict[ProcessId, int]:
-        """Nobody who has received so much counts any more; who did, under which activation."""
-        counted = {one: listener.attempt for one, listener in self._listeners.items() if listener.received >= received}
+    def clear(self, now: int, received: int = 0) -> dict[ProcessId, Listener]:
+        """Nobody who has received so much counts any more; those who did."""
+        counted = {one: listener for one, listener in self._listeners.items() if listener.received >= received}
         for receiver in counted:
             self.drop(receiver, now)
         return counted

@@ -97,8 +97,8 @@ class Speaking:
         self._lingers = False
         """This process only receives, and somebody may still lack what it sent."""
         self._term: Term | None = None
-        self._released: dict[ProcessId, int] = {}
-        """Who had everything when this process fell silent, under which activation."""
+        self._released: dict[ProcessId, Listener] = {}
+        """Who had everything when this process fell silent, or was about to send again; none of them counts."""
         self._asked: dict[ProcessId, tuple[Address, ActivationRequest]] = {}
         """Who wants to be let in, while a message is on its way in parts."""
 
@@ -254,8 +254,10 @@ class Speaking:
         for entry in message.entries:
             if entry.source != self._context.process:
                 continue
+            if self._is_followed_on(receiver, entry.attempt, entry.received):
+                self._count_again(step, receiver, address, entry.received + 1)
             match self.audience.standing(receiver, entry.attempt, entry.received + 1):
-                case Standing.UNKNOWN if self._released.get(receiver) == entry.attempt:
+                case Standing.UNKNOWN if self._was_released(receiver, entry.attempt):
                     pass  # it has all that this process sent when it was a sender
                 case Standing.UNKNOWN:
                     self._say_left_behind(step, receiver, address, entry.attempt)
@@ -271,8 +273,10 @@ class Speaking:
         """Whether a request for own messages is to be answered; who no longer counts is told so instead."""
         first = message.ranges[0][0]
         if message.attempt:
+            if self._is_followed_on(receiver, message.attempt, first):
+                self._count_again(step, receiver, address, first)
             match self.audience.standing(receiver, message.attempt, first):
-                case Standing.UNKNOWN if self._released.get(receiver) == message.attempt:
+                case Standing.UNKNOWN if self._was_released(receiver, message.attempt):
                     return False
                 case Standing.UNKNOWN:
                     step.mark("repair-too-late")
@@ -287,6 +291,30 @@ class Speaking:
         for low, high in message.ranges:
             self.sending.pacing.on_missed(step.now, low, min(high, self.sending.last_sequence))
         return True
+
+    def _was_released(self, receiver: ProcessId, attempt: int) -> bool:
+        """True for a receiver that had everything when this process fell silent, under that activation."""
+        listener = self._released.get(receiver)
+        return listener is not None and listener.attempt == attempt
+
+    def _is_followed_on(self, receiver: ProcessId, attempt: int, sequence: int) -> bool:
+        """True for such a receiver if it knows of a message that was sent since: it was in a repair that kept this
+        process in its view, and has not let it go."""
+        known = self._was_released(receiver, attempt) and self.audience.get(receiver) is None
+        return known and self._released[receiver].received < sequence <= self.sending.last_sequence
+
+    def _count_again(self, step: Step, receiver: ProcessId, address: Address, lacking: int) -> None:
+        """A receiver follows on under the activation that it had: it counts as before, unless what it lacks first was
+        released meanwhile, and then it is told that it is left behind."""
+        listener = self._released.pop(receiver)
+        first = self.sending.window.first
+        released = self.sending.last_sequence if first is None else first - 1
+        if lacking <= released:
+            return
+        listener.address = address
+        listener.heard = listener.progressed = step.now
+        listener.received = max(listener.received, released)
+        self.audience.admit(receiver, listener)
 
     def keep_alive(self, step: Step) -> None:
         """Say that this process lives, how far it has sent and what is stable of it."""
@@ -443,6 +471,7 @@ class Speaking:
         seat = None if agreed is None else agreed.seat(self._context.process)
         listener.term = sequence if seat is None else seat.sequence
         self.audience.admit(receiver, listener)
+        self._released.pop(receiver, None)
         step.record(
             MembershipRow(
                 kind="GRANT",
