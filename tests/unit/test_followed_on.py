@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from unisono.engine import Address
 from unisono.identity import NO_VIEW, ProcessId
 from unisono.intergroup.audience import Audience, Listener
 from unisono.intergroup.speaking import Speaking
 from unisono.wire.messages import RepairRequest, Report, ReportEntry
 
 SOURCE, READER = ProcessId("a", 1), ProcessId("r", 1)
+PLACE: Address = ("10.0.0.2", 7)
 ATTEMPT = 3
 LAST_WORD = 47
 STEP: Any = SimpleNamespace(now=100, mark=lambda name: None, note=lambda reason: None)
@@ -31,7 +33,7 @@ class Silent(Speaking):
             pacing=SimpleNamespace(on_missed=lambda now, low, high: None),
         )
         self._asked = {}
-        self.audience.admit(READER, Listener("r", ATTEMPT, False, True, NO_VIEW, (LAST_WORD + 1, 1), 0, 0))
+        self.audience.admit(READER, Listener(PLACE, ATTEMPT, False, True, NO_VIEW, (LAST_WORD + 1, 1), 0, 0))
         self._released = self.audience.clear(0)
 
     def advance(self, step: Any) -> None:
@@ -41,11 +43,11 @@ class Silent(Speaking):
         self.left_behind.append(receiver)
 
     def report(self, received: int) -> None:
-        self.on_report(STEP, READER, "r", Report((ReportEntry(SOURCE, ATTEMPT, received),)))
+        self.on_report(STEP, READER, PLACE, Report((ReportEntry(SOURCE, ATTEMPT, received),)))
 
     def request(self, sequence: int) -> bool:
         request = RepairRequest(SOURCE, ATTEMPT, ((sequence, sequence),), 0, None, None)
-        return self.may_ask(STEP, READER, "r", request)
+        return self.may_ask(STEP, READER, PLACE, request)
 
     @property
     def stable(self) -> int:
