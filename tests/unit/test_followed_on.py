@@ -14,7 +14,7 @@ from unisono.intergroup.speaking import Speaking
 from unisono.wire.messages import RepairRequest, Report, ReportEntry
 
 SOURCE, READER = ProcessId("a", 1), ProcessId("r", 1)
-PLACE: Address = ("10.0.0.2", 7)
+PLACE = Address("reader")
 ATTEMPT = 3
 LAST_WORD = 47
 STEP: Any = SimpleNamespace(now=100, mark=lambda name: None, note=lambda reason: None)
