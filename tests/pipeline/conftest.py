@@ -12,6 +12,7 @@ import pytest
 
 from tests.pipeline.agreed_traces import agreed_traces
 from tests.pipeline.traces import Sample, counter_example, of_run, sampled, sampled_session
+from tests.properties.test_each_property import OUT_OF_REACH, WITHIN_REACH
 from tests.properties.test_promises_kept import LURED_AWAY, LURED_FOR_NOTHING
 from unisono.cli.main import run
 from unisono.pipeline.spark.session import start
@@ -49,8 +50,8 @@ def samples() -> list[Sample]:
     """Small traces, good and damaged, each a run of its own."""
     sessions = [sampled_session(seed) for seed in range(SESSION_TRACES)]
     partings = [
-        Sample(f"lured {index}", of_run(trace.rows, f"lured {index}"), good=False)
-        for index, trace in enumerate([*LURED_AWAY, *LURED_FOR_NOTHING])
+        Sample(f"parted {index}", of_run(trace.rows, f"parted {index}"), good=False)
+        for index, trace in enumerate([*LURED_AWAY, *LURED_FOR_NOTHING, *OUT_OF_REACH, *WITHIN_REACH])
     ]
     return [sampled(seed) for seed in range(TRACES)] + sessions + partings
 

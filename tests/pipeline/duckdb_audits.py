@@ -210,10 +210,27 @@ firsts as (
         where {_same_pair("h", "s")} and h.position > s.absent and h.position >= s.broken and h.begin is not null
     ) as first_number from spells s
 ),
+rifts as (
+    select row_number() over () as rift, * from (
+        select run, fault, sides from fault
+        where kind = 'FAULT' and fault in ('partition', 'isolate') and len(sides) > 0
+        group by all having count(*) filter (edge = 'begin') > count(*) filter (edge = 'end')
+    )
+),
+on_side as (
+    select run, rift, side, unnest(side) as name from (select run, rift, unnest(sides) as side from rifts)
+),
+within_reach as (
+    select a.rift, a.name as one, b.name as other from on_side a join on_side b on a.rift = b.rift
+    where list_has_any(a.side, b.side)
+),
 missing as (
     select f.run, f."group", f.process, f.incarnation, f.position, f.source, f.source_incarnation,
         min(s.number) as number
-    from firsts f join sends s on s.run = f.run and s."group" = f."group" and s.process = f.source
+    from (from firsts g where g.process = g.source or not exists (
+        from rifts r where r.run = g.run and not exists (
+            from within_reach w where w.rift = r.rift and w.one = g.process and w.other = g.source
+        ))) f join sends s on s.run = f.run and s."group" = f."group" and s.process = f.source
         and s.incarnation = f.source_incarnation
     where s.moment <= f.last_due and s.number >= f.first_number and not exists (
         from ordered o where {_same_member("o", "f")} and o.source = f.source

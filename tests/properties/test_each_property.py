@@ -382,6 +382,39 @@ def test_l2_asks_nothing_of_the_last_two_seconds_the_dead_and_the_departed() -> 
     assert departed.violations() == []
 
 
+def across(*sides: list[str]) -> Trace:
+    """Alice sends to bob, and a partition that lasts to the end has these sides."""
+    trace = living_pair()
+    trace.send(1, "alice", 1)
+    trace.deliver(2, "alice", "alice", 1)
+    trace.fault(2, "partition", "begin", "bob", sides=list(sides))
+    trace.membership(10, "alice", "END")
+    trace.membership(10, "bob", "END")
+    return trace
+
+
+OUT_OF_REACH = [across(["alice"], ["carol"]), across(["alice"], ["bob"])]
+WITHIN_REACH = [across(["alice", "carol"], ["carol", "bob"]), across(["alice", "bob"], ["carol"])]
+"""Somebody hears both, and can repair."""
+
+
+def test_l2_asks_nothing_across_a_partition_that_lasts() -> None:
+    assert [of(trace, "L2") for trace in OUT_OF_REACH] == [[], []]
+    assert [len(of(trace, "L2")) for trace in WITHIN_REACH] == [1, 1]
+    healed = across(["alice"], ["bob"])
+    healed.fault(9, "partition", "end", "bob", sides=[["alice"], ["bob"]])
+    assert len(of(healed, "L2")) == 1
+
+
+def test_l2_asks_for_own_messages_whoever_is_cut_off() -> None:
+    trace = living_pair()
+    trace.send(1, "alice", 1)
+    trace.fault(2, "isolate", "begin", "alice", sides=[["bob"]])
+    trace.membership(10, "alice", "END")
+    trace.membership(10, "bob", "END")
+    assert [violation.process for violation in of(trace, "L2")] == ["alice"]
+
+
 def test_l2_what_was_sent_exactly_two_seconds_before_the_end_is_due() -> None:
     trace = living_pair()
     trace.send(8, "alice", 1)

@@ -25,6 +25,9 @@ SESSIONS = frozenset({STRONG, WEAK})
 SETTLING_NANOSECONDS = 2_000_000_000
 """L2, L3, L4 and D6 ask nothing of what began later than this before the end."""
 
+RIFTS = frozenset({"partition", "isolate"})
+"""Faults that cut processes off from one another both ways: where one lasts to the end, L2 asks nothing across it."""
+
 STALL_LIMIT_NANOSECONDS = 10_000_000_000
 """L6 allows this long without progress, and L4 counts who left longer ago than this as gone."""
 

@@ -31,14 +31,14 @@ from unisono.pipeline.columns import (
     violations,
 )
 from unisono.pipeline.tables import Tables
-from unisono.properties.promises import SETTLING_NANOSECONDS
+from unisono.properties.promises import RIFTS, SETTLING_NANOSECONDS
 
 
 def multicast_liveness(trace: Projections) -> DataFrame:
     """L2."""
     everybody = trace.settle(pairs(trace))
     return (
-        undelivered(trace, everybody.where("first is not null"))
+        undelivered(trace, within_reach(everybody.where("first is not null"), tables=trace.tables))
         .unionByName(left_out(trace, everybody.where("first is null")))
         .unionByName(session_undelivered(trace))
     )
@@ -74,6 +74,26 @@ def pairs(trace: Projections) -> DataFrame:
             "first",
         )
     )
+
+
+def within_reach(pairs: DataFrame, tables: Tables) -> DataFrame:
+    """The pairs that no lasting fault keeps apart, or of which somebody hears both."""
+    begun = F.sum(F.when(F.col("edge") == "begin", 1).otherwise(-1))
+    rifts = (
+        tables.fault.where(F.col("fault").isin(*sorted(RIFTS)) & (F.col("kind") == "FAULT") & (F.size("sides") > 0))
+        .groupBy("run", "fault", "sides")
+        .agg(begun.alias("begun"))
+        .where("begun > 0")
+        .groupBy("run")
+        .agg(F.collect_list("sides").alias("rifts"))
+    )
+
+    def beside(sides: Column, name: str) -> Column:
+        return F.flatten(F.filter(sides, lambda side: F.array_contains(side, F.col(name))))
+
+    parted = F.exists("rifts", lambda sides: ~F.arrays_overlap(beside(sides, "process"), beside(sides, "source")))
+    apart = F.coalesce(parted, F.lit(False)) & (F.col("process") != F.col("source"))
+    return pairs.join(F.broadcast(rifts), "run", "left").where(~apart).drop("rifts")
 
 
 def members(tables: Tables) -> DataFrame:

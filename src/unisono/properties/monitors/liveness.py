@@ -13,12 +13,14 @@ from unisono.properties.monitors.monitor import Handler, Member, Monitor, Source
 from unisono.properties.monitors.roles import Told, only_receives
 from unisono.properties.monitors.session_end import SessionEnd
 from unisono.properties.monitors.settled import End, time_of
-from unisono.properties.promises import SESSIONS, SETTLING_NANOSECONDS, exempt_services
+from unisono.properties.promises import RIFTS, SESSIONS, SETTLING_NANOSECONDS, exempt_services
 from unisono.properties.violation import message_name, moment, process_name
 from unisono.trace.schema import DeliverRow, FaultRow, GaugeRow, MembershipRow, SendRow, ViewRow
 
 _L2_EXEMPT = exempt_services("L2")
 _O2_EXEMPT = exempt_services("O2")
+
+Sides = tuple[frozenset[str], ...]
 
 
 class Sent(Struct):
@@ -66,6 +68,7 @@ class MulticastLiveness(Monitor):
     members: dict[Member, Taking] = field(default_factory=dict)
     ends: dict[Source, End] = field(default_factory=dict)
     away: dict[str, int] = field(default_factory=dict)
+    rifts: dict[tuple[str, Sides], int] = field(default_factory=dict)
     healed: bool = False
     sessions: SessionEnd = field(default_factory=SessionEnd)
 
@@ -181,6 +184,9 @@ class MulticastLiveness(Monitor):
             step = 1 if row.edge == "begin" else -1
             for name in row.members:
                 self.away[name] = self.away.get(name, 0) + step
+            if row.fault in RIFTS and row.sides:
+                rift = (row.fault, tuple(map(frozenset, row.sides)))
+                self.rifts[rift] = self.rifts.get(rift, 0) + step
 
     def _serve(self, group: str, process: str, incarnation: int, service: str | None) -> Taking:
         """A member, with the service that a row of it tells."""
@@ -202,7 +208,8 @@ class MulticastLiveness(Monitor):
             if end is None or member.left or not member.there or member.service in _L2_EXEMPT:
                 continue
             for source in member.spells:
-                self._check_delivered(key, member, end, source)
+                if not self._is_out_of_reach(name, source[0]):
+                    self._check_delivered(key, member, end, source)
             if self.healed and self._reachable(name) and member.joined is not None:
                 for source in living:
                     if source not in member.spells and self._must_know(member, end, (group, *source)):
@@ -214,6 +221,11 @@ class MulticastLiveness(Monitor):
 
     def _reachable(self, name: str) -> bool:
         return self.away.get(name, 0) <= 0
+
+    def _is_out_of_reach(self, name: str, other: str) -> bool:
+        """True for two that a lasting fault keeps apart, where nobody hears both."""
+        lasting = (sides for (_, sides), begun in self.rifts.items() if begun > 0)
+        return name != other and any(not _meet(sides, name, other) for sides in lasting)
 
     def _check_delivered(self, key: Member, member: Taking, end: End, source: Source) -> None:
         group, name, incarnation = key
@@ -251,3 +263,8 @@ class MulticastLiveness(Monitor):
             return False
         entered = member.joined if member.entered is None else member.entered
         return max(member.joined, entered, other.joined, sent.first_time) <= due
+
+
+def _meet(sides: Sides, name: str, other: str) -> bool:
+    """Whether somebody is on a side with each of two, be it one of them."""
+    return any(name in one and other in another and one & another for one in sides for another in sides)

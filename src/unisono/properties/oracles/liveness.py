@@ -18,7 +18,7 @@ from unisono.properties.oracles.reading import (
     start_of,
 )
 from unisono.properties.oracles.session_streams import session_undelivered
-from unisono.properties.promises import SESSIONS, SETTLING_NANOSECONDS, promised
+from unisono.properties.promises import RIFTS, SESSIONS, SETTLING_NANOSECONDS, promised
 from unisono.properties.violation import Violation, message_name, moment, process_name
 from unisono.trace.schema import AnyRow, FaultRow, MembershipRow, SendRow, ViewRow
 
@@ -55,7 +55,7 @@ def multicast_liveness(rows: Sequence[AnyRow]) -> list[Violation]:
                 if (row.source, row.source_incarnation) == (other.process, other.incarnation)
             }
             missing = sorted(row.number for row in due if row.number >= first and row.number not in got)
-            if missing:
+            if missing and not _out_of_reach(rows, end.process, other.process):
                 name = message_name(other.process, other.incarnation, missing[0])
                 text = f"{len(missing)} messages never delivered"
                 violations.append(Violation("L2", group, end.process, end.incarnation, end.position, name, text))
@@ -117,3 +117,15 @@ def _must_know(
     if reason is None or reason == "once":
         return False
     return reason == "all" or other.process in [name.strip() for name in reason.split(",")]
+
+
+def _out_of_reach(rows: Sequence[AnyRow], name: str, other: str) -> bool:
+    """Whether a fault that never ended keeps two apart, and nobody hears both."""
+    rifts = [row for row in of(rows, FaultRow, "FAULT") if row.fault in RIFTS and row.sides]
+    for rift in rifts:
+        same = [row.edge for row in rifts if (row.fault, row.sides) == (rift.fault, rift.sides)]
+        near = {one for side in rift.sides if name in side for one in side}
+        beside = {one for side in rift.sides if other in side for one in side}
+        if name != other and same.count("begin") > same.count("end") and near.isdisjoint(beside):
+            return True
+    return False
