@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from unisono.pipeline import audit as audits
 from unisono.pipeline.audit import audit
 from unisono.pipeline.audits import pieces
 from unisono.pipeline.lake import build
 from unisono.pipeline.monitor_audit import audit_with_monitors
 from unisono.pipeline.report import AuditReport
 from unisono.pipeline.tables import read_tables
+from unisono.properties.registry import PROPERTIES
 from unisono.simulation.draw import draw
 from unisono.simulation.library import load
 from unisono.simulation.world import run
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 LITTLE = ("duration=1s", "settle=2s", "workload[0].rate=5")
 PART_ROWS = 30
+FEW = ("D1", "D5", "D7", "D13", "L2", "M4", "O2", "W1")
+"""One property of each family of forms: all that they share is read anew, or not, for these as for the others."""
 
 Rows = list[AnyRow]
 Judge = Callable[[Path], AuditReport]
@@ -38,6 +42,12 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> list[Rows]:
     for seed in (0, 1):
         run(draw(load("quiet-lan", LITTLE), seed), folder / f"{seed}")
     return [read_run(folder / f"{seed}") for seed in (0, 1)]
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits by Spark judge a few properties, as each costs its own plans."""
+    monkeypatch.setattr(audits, "PROPERTIES", {name: PROPERTIES[name] for name in FEW})
 
 
 @pytest.fixture(params=["spark", "spark in tasks", "monitor"])
@@ -63,6 +73,7 @@ def counts(report: AuditReport) -> list[dict[str, int]]:
     return [dict(run.counts) for run in report.runs]
 
 
+@pytest.mark.usefixtures("few")
 def test_a_run_that_was_made_anew_is_judged_anew(judge: Judge, traces: list[Rows], tmp_path: Path) -> None:
     place = tmp_path / "run"
     sent = sum(row.kind == "DELIVER" for row in traces[0])
@@ -87,6 +98,7 @@ def test_a_table_that_the_session_keeps_does_not_stand_for_a_new_run(
             table.unpersist()
 
 
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("engine", ["spark", "monitor"])
 def test_every_run_of_a_lake_is_judged_by_its_own_rows(
     spark: SparkSession, traces: list[Rows], tmp_path: Path, engine: str
@@ -101,6 +113,7 @@ def test_every_run_of_a_lake_is_judged_by_its_own_rows(
     assert list(found.values()) == [{}, {}]
 
 
+@pytest.mark.usefixtures("few")
 def test_nothing_stays_in_the_session_after_an_audit(spark: SparkSession, traces: list[Rows], tmp_path: Path) -> None:
     place = tmp_path / "run"
     write(place, with_other_bodies(traces[0]))
