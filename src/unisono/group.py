@@ -118,7 +118,7 @@ class Group(Participant[GroupEvent]):
         self.process.give(CountAudience(self.name, self._counts or self._estimates > 0))
 
     async def send(self, data: bytes, *, name: str = "", proxy: bool = False) -> None:
-        """Send one message to every member, this one included; waits while the window is full.
+        """Send one message to every member, this one included (D6, L2); waits while the window is full.
 
         `name` goes along with it: a framed receiver may ask for it by that. With `proxy` a process that only receives
         lets a sender send it, and goes on to receive only; it waits while there is no sender. A send that is cancelled
@@ -128,7 +128,7 @@ class Group(Participant[GroupEvent]):
         await outbox.send((checked_message(data),), (_checked_name(name),) if name else (), proxy)
 
     async def send_many(self, messages: Iterable[bytes], names: Iterable[str] = (), *, proxy: bool = False) -> None:
-        """Send messages in this order, many to a datagram; a cancelled call has sent a beginning of them.
+        """Send messages in this order (O1), many to a datagram; a cancelled call has sent a beginning of them.
 
         `names` are as many as the messages ("" for one that has none), or there are none at all; `proxy` as in `send`.
         """
@@ -145,8 +145,8 @@ class Group(Participant[GroupEvent]):
         """Receive by another service, and stay in the group.
 
         What the old service delivered and was not taken yet is taken first. Between `source` and `timestamp`, either
-        way, no message is lost or repeated, and a View with the reason `service changed` stands where the new service
-        begins. Into `timestamp` the old service goes on until the order can begin, soon after this returns.
+        way, no message is lost or repeated (D2, O2), and a View with the reason `service changed` stands where the new
+        service begins. Into `timestamp` the old service goes on until the order can begin, soon after this returns.
         """
         outbox = self._open_outbox()
         if self._state is not None and service != "timestamp":
@@ -165,9 +165,9 @@ class Group(Participant[GroupEvent]):
     def become(self, role: Role) -> None:
         """Be a `sender` of the group from now on, or a `receiver` that nobody waits for; soon after this returns.
 
-        What was sent before still reaches everybody, and nothing is missed meanwhile: the change takes place between
-        two messages, where a View says so. A receiver that sends becomes a sender by itself; the last sender of a view
-        stays one. Who joined with role="receiver" stays that.
+        What was sent before still reaches everybody (L2, L5), and nothing is missed meanwhile (O2): the change takes
+        place between two messages, where a View says so (D5). A receiver that sends becomes a sender by itself; the
+        last sender of a view stays one. Who joined with role="receiver" stays that.
         """
         outbox = self._open_outbox()
         if role not in get_args(Role):
@@ -340,8 +340,8 @@ def join(
     endpoints of a mesh. `trace` is a directory for the trace, `collector` the host:port of a collector for it;
     `statistics` says how much goes there ("off", "events" or "all"), and `run` what it is called. `process` uses a
     process made before, instead of the options above. `state` has `save(file)` and `load(file)`: a newcomer is given
-    the state of a member, and then the messages that follow it; for that service is "timestamp". The rest are settings
-    of the group, such as service="unordered" or patience="2s".
+    the state of a member, and then the messages that follow it (D10); for that service is "timestamp". The rest are
+    settings of the group, such as service="unordered" or patience="2s".
     """
     if (complaint := why_bad_name(group)) is not None:
         raise SettingError("group", complaint)

@@ -7,7 +7,7 @@
                 ...
 
 Servers keep who is in which group; the clients send to each other. Members that go from one view to the next together
-have delivered the same messages in it.
+have delivered the same messages in it (D5).
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class SessionGroup(Participant[SessionEvent]):
 
     @property
     def transitional(self) -> tuple[ProcessId, ...]:
-        """Those who came into the newest view together with this process: they delivered what it delivered."""
+        """Those who came into the newest view together with this process: they delivered what it delivered (D5, M5)."""
         return (self._view is not None and self._view.transitional) or ()
 
     @property
@@ -88,14 +88,15 @@ class SessionGroup(Participant[SessionEvent]):
         return self._block is not None
 
     async def send(self, data: bytes) -> None:
-        """Send one message to every member, this one included; waits while the view changes or the window is full.
+        """Send one message to every member, this one included (D6, L2); waits while the view changes or the window is
+        full.
 
         A send that is cancelled was made as a whole or not at all.
         """
         await self._open_outbox().send((checked_message(data),))
 
     async def send_many(self, messages: Iterable[bytes]) -> None:
-        """Send messages in this order, many to a datagram; a cancelled call has sent a beginning of them."""
+        """Send messages in this order (O1), many to a datagram; a cancelled call has sent a beginning of them."""
         await self._open_outbox().send([checked_message(one) for one in messages])
 
     def try_send(self, data: bytes) -> bool:

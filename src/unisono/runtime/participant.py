@@ -86,7 +86,7 @@ class Participant(ABC, Generic[Shown]):
         return []
 
     async def leave(self) -> bool:
-        """Leave: what was sent still reaches the others, then this returns. A second call changes nothing.
+        """Leave: what was sent still reaches the others (D13), then this returns. A second call changes nothing.
 
         False where `leave_timeout` ran out before all others who counted had what was sent.
         """
