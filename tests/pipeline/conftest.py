@@ -14,7 +14,7 @@ import pytest
 from tests.pipeline.agreed_traces import agreed_traces
 from tests.pipeline.traces import Sample, counter_example, of_run, sampled, sampled_session
 from tests.properties.test_each_property import OUT_OF_REACH, WITHIN_REACH
-from tests.properties.test_promises_kept import LURED_AWAY, LURED_FOR_NOTHING
+from tests.properties.test_promises_kept import DRAGGED, LURED_AWAY, LURED_FOR_NOTHING
 from unisono.cli.main import run
 from unisono.pipeline.spark.session import start
 from unisono.properties.registry import PROPERTIES
@@ -52,7 +52,7 @@ def samples() -> list[Sample]:
     sessions = [sampled_session(seed) for seed in range(SESSION_TRACES)]
     partings = [
         Sample(f"parted {index}", of_run(trace.rows, f"parted {index}"), good=False)
-        for index, trace in enumerate([*LURED_AWAY, *LURED_FOR_NOTHING, *OUT_OF_REACH, *WITHIN_REACH])
+        for index, trace in enumerate([*LURED_AWAY, *LURED_FOR_NOTHING, *DRAGGED, *OUT_OF_REACH, *WITHIN_REACH])
     ]
     return [sampled(seed) for seed in range(TRACES)] + sessions + partings
 

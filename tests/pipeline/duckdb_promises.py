@@ -253,7 +253,8 @@ beside as (
 ),
 companies as (
     select * exclude (beside), list_concat(behind, [process], case when smaller
-        then list_concat(names, coalesce(beside, []))
+        then list_concat(names, list_filter(coalesce(beside, []), lambda one:
+            not list_contains(list_transform(members, lambda other: other.process), one)))
         else list_append(list_transform(members, lambda one: one.process), name) end) as company
     from (select *, only_receives and len(names) > together as smaller from left_out)
         left join beside using (run, "group", process, incarnation, position)

@@ -24,12 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KEPT = Path(__file__).parents[1] / "simulation/kept"
-COVERED = ("step-out-drags",)
-"""Where receivers choose wrongly nothing is broken any more: who steps out is back before one could follow it, and they
-come into the larger view. That they choose as they should, `test_branches` shows."""
-BUGS = {
-    bug.scenario: bug for bug in (*PLANTED_AWAITED, *PLANTED_LEAVING, *PLANTED_RECEIVERS) if bug.scenario not in COVERED
-}
+BUGS = {bug.scenario: bug for bug in (*PLANTED_AWAITED, *PLANTED_LEAVING, *PLANTED_RECEIVERS)}
 SEEDS = {"awaited-crash": 1}
 """Seed 0 shows a bug, where nothing else stands here."""
 

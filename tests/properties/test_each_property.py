@@ -23,7 +23,7 @@ from unisono.trace.schema import (
     ViewRow,
 )
 
-LIVES = {"alice": 0x1F, "bob": 0x2A, "carol": 0x3C, "dave": 0x4D, "": 0}
+LIVES = {"alice": 0x1F, "bob": 0x2A, "carol": 0x3C, "dave": 0x4D, "erin": 0x5E, "": 0}
 
 
 class Trace:

@@ -424,6 +424,21 @@ def lured(last: str, time: float = 90, service: str = "RTO", names: str = "") ->
     return trace
 
 
+def dragged(last: str) -> Trace:
+    """Dave, whom alice and bob do not hear, steps out; carol hears all of them, and goes with dave."""
+    trace = agreed()
+    trace.agree(50, "carol", "v", {"alice": 1, "bob": 1, "dave": 1}, role="receiver")
+    for name in ("alice", "bob"):
+        trace.agree(50, name, "v", dict.fromkeys(last.split(), 1))
+    trace.membership(90, "carol", "SELF_FAIL", "market")
+    trace.membership(90, "carol", "BOOTSTRAP", "market")
+    trace.agree(100, "carol", "w", {"dave": 1}, role="receiver", stretch=1)
+    trace.fault(80, "lose", "begin", sides=[["alice", "bob", "carol"], ["carol", "dave"], ["erin"]])
+    return trace
+
+
+DRAGGED = [dragged("alice bob dave"), dragged("alice bob erin")]
+"""Carol hears dave, since she goes with it, and so can follow the first view; erin is one whom she cannot hear."""
 LURED_AWAY = [lured("bob dave"), lured("bob dave", time=100)]
 LURED_FOR_NOTHING = [
     lured("alice bob"),
@@ -435,6 +450,7 @@ LURED_FOR_NOTHING = [
 
 def test_l10_a_receiver_that_goes_with_fewer_cannot_follow_a_view_with_one_whom_it_does_not_hear() -> None:
     assert [of(trace, "L10") for trace in LURED_AWAY] == [[], []]
+    assert [places(of(trace, "L10")) for trace in DRAGGED] == [[at("L10", "carol", 3)], []]
     assert [places(of(trace, "L10")) for trace in LURED_FOR_NOTHING] == [CAROL] * 4
 
 

@@ -10,10 +10,8 @@ from msgspec.msgpack import encode
 from tests.simulation.planted_bugs import PlantedBug, planted_bug
 from unisono.identity import ProcessId
 from unisono.intergroup import reporting
-from unisono.intergroup.membership.ground import StreamGround
 from unisono.intergroup.membership.membership import Membership
 from unisono.intergroup.membership.receiver import ReceiverRepair
-from unisono.intergroup.membership.repair import MembershipRepair
 from unisono.intergroup.peers import Peers
 from unisono.reliable.gaps import Gaps
 from unisono.wire.messages import ControlMessage
@@ -46,10 +44,6 @@ def lower_is_nobody(patch: pytest.MonkeyPatch) -> None:
 @planted_bug("receivers go with whoever goes first, and that is one that was left behind", "step-out-drags", "L10")
 def first_branch(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReceiverRepair, "_prefers", lambda self, *arguments: True)
-    patch.setattr(ReceiverRepair, "_is_largest", lambda self, message, now: True)
-    patch.setattr(ReceiverRepair, "_rank", lambda self, candidates, view: sorted(candidates))
-    patch.setattr(StreamGround, "misses", lambda self, source, now: None)
-    patch.setattr(MembershipRepair, "on_lacking", lambda self, step, peer, sequence: None)
 
 
 @planted_bug("a poll that goes on is answered once in all of a sender's patience", "polled-in-time", "L10")

@@ -161,7 +161,7 @@ def _left_out(partings: DataFrame, tables: Tables) -> DataFrame:
                 smaller,
                 F.array_union(
                     F.transform("left_out", lambda one: one["process"]),
-                    F.coalesce("beside", F.array().cast("array<string>")),
+                    F.array_except(F.coalesce("beside", F.array().cast("array<string>")), F.col("names")),
                 ),
             ).otherwise(F.col("names")),
         )

@@ -206,12 +206,12 @@ LIVENESS = (
             "if p has an EXCLUDED between V and W, without a VIEW of the era of V (D3) or an AGREED to that of its "
             "own (it is judged there who left p out). The company of q is p, q, the members of W and each peer of a "
             "LEFT_BEHIND of p between V and W; where p is a receiver in V and in W, and leaves out more members of V "
-            "than go with it, p, these peers, all that are left out and the members of the last such VIEW that each "
-            "of them has by then (who follows one of a view follows all). Only the latter are judged if p has a "
-            "SELF_FAIL between V and W. A fault is felt if it has `sides` and, of the FAULTs with the same name and "
-            "sides, more begin by then than end more than 10 s before. Then for each q some fault that is felt has no "
-            "side with all of its company. Only rows with `truth` count: nobody knows of a real run why somebody was "
-            "slow. There is one violation for each W, without a message."
+            "than go with it, p, these peers, all that are left out and, without those of the names in W, the members "
+            "of the last such VIEW that each of them has by then (who follows one of a view follows all). Only the "
+            "latter are judged if p has a SELF_FAIL between V and W. A fault is felt if it has `sides` and, of the "
+            "FAULTs with the same name and sides, more begin by then than end more than 10 s before. Then for each q "
+            "some fault that is felt has no side with all of its company. Only rows with `truth` count: nobody knows "
+            "of a real run why somebody was slow. There is one violation for each W, without a message."
         ),
         report="a member was left out, or left the others, though they hear each other",
         oracle=oracles.kept_together,

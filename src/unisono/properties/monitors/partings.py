@@ -158,8 +158,9 @@ class KeptTogether(Monitor):
         company = {name, *before.left_behind_by}
         if parting.only_receives and len(left_out) > len(before.members & parting.after):
             company.update(_names(left_out))
+            followed = set(_names(parting.after))
             for source in left_out:
-                company.update(_names(self._last_members(source, parting)))
+                company.update(set(_names(self._last_members(source, parting))) - followed)
             alone = left_out if _is_whole(company, felt) else []
         elif before.failed:
             alone = []
