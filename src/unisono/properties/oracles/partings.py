@@ -39,8 +39,8 @@ def _left_out_for_nothing(rows: Sequence[AnyRow], view: ViewRow, row: ViewRow) -
     if view.role == row.role == "receiver" and len(left_out) > len(after & set(members_of(view))):
         followed = {name for name, _ in after}
         theirs = [name for life in left_out for name in _last_members(rows, row, life)]
-        others = [name for name in theirs if name not in followed]
-        company = [row.process, *told, *(name for name, _ in left_out), *others]
+        beside = [name for name in theirs if name not in followed]
+        company = [row.process, *told, *(name for name, _ in left_out), *beside]
         return left_out if _hear_each_other(rows, row, company) else []
     if of(between, MembershipRow, "SELF_FAIL"):
         return []
