@@ -5,12 +5,19 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.worlds import LAN, run_world, scenario
+from unisono.engine import Address
+from unisono.identity import ViewId
+from unisono.intergroup.membership.repair import MembershipRepair
+from unisono.reliable.step import Step
 from unisono.simulation.scenario import Fault, MemberPlan, Workload
 from unisono.simulation.world import World
 from unisono.trace.schema import ViewRow
 from unisono.units import KIB, SECOND
 
 CUT_OFF = 2 * SECOND
+MISSED = 3 * SECOND
+CLOCKS = 1000 * SECOND
+"""The clocks of simulated processes are so far apart."""
 
 
 def one_is_left_behind(senders: int, behind: int, seed: int, primary: int = 0) -> World:
@@ -68,4 +75,43 @@ def test_of_two_halves_all_receivers_choose_the_same() -> None:
     assert {"p1"} in branches(world, "p1")
     for receiver in ("p2", "p3", "p4"):
         assert {"p1"} not in branches(world, receiver)
+    assert world.marks["dropped-out"] == 0
+
+
+def test_a_receiver_goes_on_to_a_view_as_it_began_whatever_it_is_told_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A view begins that the receiver misses, and another follows it by the order: it is told that one first, as who
+    comes into the middle of it is."""
+    original, told = MembershipRepair.tell_view, []
+
+    def tell_view(self: MembershipRepair, step: Step, address: Address, known: ViewId | None) -> None:
+        as_a_newcomer = known is not None and step.now % CLOCKS >= MISSED and not told
+        if as_a_newcomer:
+            assert self.standing is not None
+            assert self.standing.view != self.standing.era
+            told.append(address)
+        original(self, step, address, None if as_a_newcomer else known)
+
+    monkeypatch.setattr(MembershipRepair, "tell_view", tell_view)
+    world = run_world(
+        scenario(
+            seed=1,
+            members=5,
+            duration=5 * SECOND,
+            settle=3 * SECOND,
+            network=LAN,
+            workloads=(Workload(group="g", senders=(0, 1, 2), rate=50.0, size=50),),
+            member_plans=(
+                MemberPlan(index=2, joins=2 * SECOND),
+                MemberPlan(index=3, options={"role": "auto", "idle": 30 * SECOND}),
+                MemberPlan(index=4, options={"role": "receiver"}),
+            ),
+            faults=(
+                Fault(kind="lose", at=SECOND, targets=(4,), message="new_view", lasts=MISSED - SECOND),
+                Fault(kind="send", at=5 * SECOND // 2, members=(3,)),
+            ),
+            service="timestamp",
+        )
+    )
+    assert told
+    assert not world.monitors.violations
     assert world.marks["dropped-out"] == 0

@@ -281,6 +281,9 @@ class ReceiverRepair:
         if ordered.goes_beyond(origin):
             self._start_anew(step, "more was delivered than belongs to the view", message)
             return
+        if message.view != message.era:  # as one is told that comes into the middle of it: how it began is not there
+            self._ask(step)
+            return
         for source, last in origin.cut:
             self._following.make_room(source)
             self._following.fetch(step, source, last)
