@@ -81,7 +81,8 @@ def test_of_two_halves_all_receivers_choose_the_same() -> None:
 def test_a_receiver_goes_on_to_a_view_as_it_began_whatever_it_is_told_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A view begins that the receiver misses, and another follows it by the order: it is told that one first, as who
     comes into the middle of it is."""
-    original, told = MembershipRepair.tell_view, []
+    original = MembershipRepair.tell_view
+    told: list[Address] = []
 
     def tell_view(self: MembershipRepair, step: Step, address: Address, known: ViewId | None) -> None:
         as_a_newcomer = known is not None and step.now % CLOCKS >= MISSED and not told
