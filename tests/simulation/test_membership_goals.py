@@ -134,3 +134,29 @@ def test_a_pause_in_each_phase_of_a_repair(kind: str, count: int) -> None:
     assert any(row.kind == "FAULT" and isinstance(row, FaultRow) and row.fault == "pause" for row in world.rows)
     for member in range(3):
         assert {point.source for point in views_of(world, member)[-1].start} == {"p0", "p1", "p2"}
+
+
+def test_who_was_stopped_once_and_dies_with_others_is_not_waited_for() -> None:
+    """It is given more time than they are; those who live do not wait for its word when the others are left out."""
+    crash = 8 * SECOND
+    world = run_world(
+        scenario(
+            members=6,
+            duration=14 * SECOND,
+            settle=6 * SECOND,
+            network=LAN,
+            workloads=(Workload(group="g", rate=5, size=50),),
+            faults=(
+                Fault(kind="pause", at=2 * SECOND, members=(5,), lasts=9 * SUSPICION // 5),
+                Fault(kind="crash", at=crash, members=(3, 4, 5)),
+            ),
+            service="timestamp",
+            keep_alive=KEEP_ALIVE,
+            suspicion=SUSPICION,
+        )
+    )
+    assert world.monitors.violations == []
+    for member in (0, 1, 2):
+        last = views_of(world, member)[-1]
+        assert {point.source for point in last.start} == {"p0", "p1", "p2"}
+        assert SUSPICION // 2 < when(last) - crash < 2 * SUSPICION

@@ -550,9 +550,13 @@ class MembershipRepair:
             self._agreement.lacking[suspect] = missing
 
     def _join_accusers(self, step: Step) -> None:
-        """Who was given more time is defended by those alone who hear it: an accuser does not go in its place."""
+        """Who was given more time is defended by those alone who hear it: an accuser does not go in its place. Nor is
+        one waited for that has said nothing while others are left out: it may be as dead as they are."""
+        assert self.view is not None
         agreement = self._agreement
         suspects = {suspect for opinion in agreement.opinions.values() for suspect in opinion.accused}
+        if suspects or agreement.unheard:
+            suspects |= agreement.silent_of(set(self.view.members))
         for suspect in sorted(suspects & agreement.procs - agreement.unheard - {self._context.process}):
             silent, _ = self._suspicion.silence(suspect, step.now)
             if silent >= self._suspicion.least:
