@@ -15,6 +15,9 @@ from tests.pipeline.traces import Sample, counter_example, run_of_counter_exampl
 from unisono.pipeline.audits.forms import spark_form
 from unisono.properties.registry import PROPERTIES, Violation, monitor_violations, oracle_violations
 
+pytestmark = pytest.mark.xdist_group("spark")
+"""What the oracles say takes a minute: one process finds it out for all of these."""
+
 
 def places(found: Iterable[tuple[str, Iterable[Violation]]]) -> Places:
     """Of runs with their violations."""
