@@ -209,7 +209,7 @@ class Agreement:
         return [one for one in opinion.failed if self._era_of(one) != self._era]
 
     def _is_left_out_by_stranger(self, process: ProcessId) -> bool:
-        """Whether a process from another view leaves this one out."""
+        """True for a process from another view that leaves this one out."""
         opinion = self.opinions.get(process)
         return opinion is not None and opinion.view != self._era and self._process in opinion.failed
 

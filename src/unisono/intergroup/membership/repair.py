@@ -550,8 +550,8 @@ class MembershipRepair:
             self._agreement.lacking[suspect] = missing
 
     def _join_accusers(self, step: Step) -> None:
-        """Who was given more time is defended by those alone who hear it: an accuser does not go in its place. Nor is
-        one waited for that has said nothing while others are left out: it may be as dead as they are."""
+        """Join in an accusation of one that is not heard here either, though it was given more time: an accuser does
+        not go in its place. A member that says nothing while others are left out is as little waited for."""
         assert self.view is not None
         agreement = self._agreement
         suspects = {suspect for opinion in agreement.opinions.values() for suspect in opinion.accused}

@@ -266,5 +266,5 @@ class MulticastLiveness(Monitor):
 
 
 def _meet(sides: Sides, name: str, other: str) -> bool:
-    """Whether somebody is on a side with each of two, be it one of them."""
+    """True if somebody is on a side with each of two, be it one of them."""
     return any(name in one and other in another and one & another for one in sides for another in sides)

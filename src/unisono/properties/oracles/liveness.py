@@ -120,7 +120,7 @@ def _must_know(
 
 
 def _out_of_reach(rows: Sequence[AnyRow], name: str, other: str) -> bool:
-    """Whether a fault that never ended keeps two apart, and nobody hears both."""
+    """True if a fault that never ended keeps two apart, and nobody hears both."""
     rifts = [row for row in of(rows, FaultRow, "FAULT") if row.fault in RIFTS and row.sides]
     for rift in rifts:
         same = [row.edge for row in rifts if (row.fault, row.sides) == (rift.fault, rift.sides)]
