@@ -98,7 +98,7 @@ class Speaking:
         """This process only receives, and somebody may still lack what it sent."""
         self._term: Term | None = None
         self._released: dict[ProcessId, Listener] = {}
-        """Receivers that had everything when this process fell silent or was about to send again; none of them counts."""
+        """Receivers that had everything when this process fell silent, or was to send again; none of them counts."""
         self._asked: dict[ProcessId, tuple[Address, ActivationRequest]] = {}
         """Who wants to be let in, while a message is on its way in parts."""
 
