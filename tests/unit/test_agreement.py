@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 from unisono.identity import ProcessId, ViewId
 from unisono.intergroup.membership.agreement import Agreement
+from unisono.intergroup.membership.repair import MembershipRepair
 from unisono.wire.membership_messages import Opinion
 
 ALICE, BOB, CAROL, DAVE = (ProcessId(name, 1) for name in ("alice", "bob", "carol", "dave"))
@@ -81,3 +85,23 @@ def test_strangers_that_leave_this_process_out_take_none_of_its_view_from_it() -
     assert found.refused(set()) == {DAVE, erin}
     found.opinions[frank] = opinion(BOB, view=ELSEWHERE)
     assert found.failed(True) == {frank}, "nor does one that they came without"
+
+
+def test_what_a_stranger_said_before_another_brought_it_into_the_repair_is_past() -> None:
+    """Dave and erin once left alice out; now frank, who comes from their view, wants all of them."""
+    erin, frank = ProcessId("erin", 1), ProcessId("frank", 1)
+    repair = MembershipRepair.__new__(MembershipRepair)
+    repair._context = SimpleNamespace(process=ALICE)  # type: ignore[assignment]  # as much as is asked of it
+    repair._ground = SimpleNamespace(follows=lambda source: True)
+    repair._suspicion = SimpleNamespace(watch=lambda process, now: None)  # type: ignore[assignment]
+    repair.view = SimpleNamespace(era=ERA)  # type: ignore[assignment]
+    repair._agreement = found = Agreement(ALICE)
+    found.begin((BOB,), ERA)
+    past = opinion(ALICE, view=ELSEWHERE)
+    found.opinions = {BOB: opinion(), DAVE: past, erin: past}
+    word = Opinion(ViewId(30, frank, 1), 1, (ALICE, BOB, DAVE, erin, frank), (), (), (), (), False, 0)
+    step: Any = SimpleNamespace(now=0)
+    repair._take_in(step, frank, word)
+    assert found.procs == {ALICE, BOB, DAVE, erin, frank}
+    assert set(found.opinions) == {BOB}
+    assert found.refused(set()) == set()
